@@ -15,9 +15,11 @@
  * - `params` is read only. `struct_size` must be sizeof the struct, `isa` one of TACHO_ISA_*.
  * - `counters` is the calling thread's own line (or NULL): the work of [begin, end), computed from the shapes, is added
  *   to it.
- * - The result is a status: TACHO_OK or what was wrong; tacho_last_error has the words. No C++ exception crosses.
+ * - The result is a status: TACHO_OK or what was wrong; tacho_last_error has the words. After a refusal nothing has
+ *   been written. No C++ exception crosses.
  * - Floats are row-major. `ld...` is the distance of two rows in elements. Pointers need the alignment of their
- *   element only. Sizes are in elements unless the name ends in _bytes.
+ *   element only. Sizes are in elements unless the name ends in _bytes, and below 2^31. A head_dim of a KV cache is
+ *   even and at most 512.
  */
 #ifndef TACHO_TACHO_H
 #define TACHO_TACHO_H
@@ -37,7 +39,7 @@ extern "C" {
 #define TACHO_OK 0
 #define TACHO_EINVAL 1       /* an argument is outside its contract */
 #define TACHO_EUNSUPPORTED 2 /* a dtype, head size or instruction set that this build or CPU lacks */
-#define TACHO_EINTERNAL 3    /* a C++ exception was caught */
+#define TACHO_EINTERNAL 3    /* a fault of the library or of a device */
 
 /* Instruction sets; AUTO is the best one that the CPU has and TACHO_MAX_ISA allows. */
 #define TACHO_ISA_AUTO 0
@@ -76,8 +78,8 @@ typedef struct tacho_counters {
 /* TACHO_ABI_VERSION of the library, to be compared before anything else is called. */
 TACHO_API int32_t tacho_abi_version(void);
 
-/* Writes "tacho <version>, <compiler>, isa: scalar avx2 avx512, glibc <highest symbol>" into buffer[capacity_bytes],
- * ended by 0, cut if too long. */
+/* Writes "tacho <version>, <compiler>, isa: scalar avx2 avx512, glibc <version>" into buffer[capacity_bytes], ended
+ * by 0, cut if too long: the instruction sets that are built in, the glibc that the library is content with. */
 TACHO_API int32_t tacho_build_info(char* buffer, int64_t capacity_bytes);
 
 /* Static text of a status, never NULL. */
@@ -183,7 +185,8 @@ typedef struct tacho_rope_params {
 } tacho_rope_params;
 TACHO_API int32_t tacho_rope(const tacho_rope_params* params, int64_t begin, int64_t end, tacho_counters* counters);
 
-/* Writes K and V rows of tokens into their slots of one layer's cache. slot = block * 16 + position % 16; -1 is skipped.
+/* Writes K and V rows of tokens into their slots of one layer's cache. slot = block * 16 + position % 16; -1 is
+ * skipped.
  *   k_cache [num_blocks][num_kv_heads][head_dim][16]    v_cache [num_blocks][num_kv_heads][16][head_dim]
  * Items: kv heads. */
 typedef struct tacho_kv_write_params {
@@ -241,7 +244,7 @@ typedef struct tacho_attention_params {
     const int32_t* context_lens; /* [num_sequences], this step's tokens included */
     const int32_t* block_table;  /* [num_sequences][block_table_stride], block numbers */
     const tacho_attention_item* items;
-    const float* q;     /* [q_starts[num_sequences]][ldq], heads side by side */
+    const float* q; /* [q_starts[num_sequences]][ldq], heads side by side */
     const void* k_cache;
     const void* v_cache;
     const float* sinks; /* [num_heads] or NULL */

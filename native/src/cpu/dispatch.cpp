@@ -1,0 +1,116 @@
+#include "cpu/dispatch.h"
+
+#include <cstring>
+
+namespace tacho {
+
+namespace {
+
+const KernelTable* const kTables[] = {
+#define INSTRUCTION_SET(name, number) &name::kernel_table,
+#include "cpu/instruction_sets.def"
+#undef INSTRUCTION_SET
+};
+
+/* Every instruction set that has a name, whether this build has its kernels or not. */
+struct Name {
+    const char* name;
+    int32_t isa;
+};
+constexpr Name kNames[] = {
+    {"scalar", TACHO_ISA_SCALAR},
+    {"avx2", TACHO_ISA_AVX2},
+    {"avx512", TACHO_ISA_AVX512},
+};
+
+constexpr int kMaxFeatures = 8;
+
+/* The features that one instruction set lacks here. */
+struct Features {
+    const char* missing[kMaxFeatures];
+    int count;
+
+    void need(bool present, const char* name) {
+        if (!present) {
+            missing[count++] = name;
+        }
+    }
+};
+
+/* What this CPU and its operating system offer, asked once. */
+struct Cpu {
+    Features scalar = {};
+    Features avx2 = {};
+    Features avx512 = {};
+
+    Cpu() {
+#if TACHO_X86_64
+        __builtin_cpu_init();
+        avx2.need(__builtin_cpu_supports("avx2"), "avx2");
+        avx2.need(__builtin_cpu_supports("fma"), "fma");
+        avx2.need(__builtin_cpu_supports("f16c"), "f16c");
+        avx512 = avx2;
+        avx512.need(__builtin_cpu_supports("avx512f"), "avx512f");
+        avx512.need(__builtin_cpu_supports("avx512bw"), "avx512bw");
+        avx512.need(__builtin_cpu_supports("avx512vl"), "avx512vl");
+        avx512.need(__builtin_cpu_supports("avx512dq"), "avx512dq");
+#else
+        avx2.need(false, "an x86-64 CPU");
+        avx512.need(false, "an x86-64 CPU");
+#endif
+    }
+};
+
+const Cpu kCpu;
+
+}  // namespace
+
+int32_t isa_number(const char* name) {
+    for (const Name& n : kNames) {
+        if (std::strcmp(n.name, name) == 0) {
+            return n.isa;
+        }
+    }
+    return 0;
+}
+
+const char* isa_name(int32_t isa) {
+    for (const Name& n : kNames) {
+        if (n.isa == isa) {
+            return n.name;
+        }
+    }
+    return nullptr;
+}
+
+const char* const* missing_features(int32_t isa) {
+    switch (isa) {
+        case TACHO_ISA_AVX2:
+            return kCpu.avx2.missing;
+        case TACHO_ISA_AVX512:
+            return kCpu.avx512.missing;
+        default:
+            return kCpu.scalar.missing;
+    }
+}
+
+const KernelTable* find_kernels(int32_t isa) {
+    for (const KernelTable* table : kTables) {
+        if (table->isa == isa && missing_features(isa)[0] == nullptr) {
+            return table;
+        }
+    }
+    return nullptr;
+}
+
+const KernelTable* best_kernels(int32_t limit) {
+    const KernelTable* best = &scalar::kernel_table;
+    for (const KernelTable* table : kTables) {
+        if (table->isa <= limit && table->isa > best->isa && find_kernels(table->isa) == table) {
+            best = table;
+        }
+    }
+    return best;
+}
+
+}  // namespace tacho

@@ -1,0 +1,41 @@
+#!/bin/sh
+# What libtacho.so and its objects must look like:
+#   check.sh exports NM LIBRARY ABI_PROPERTIES    exported are the functions of tacho.h and nothing else
+#   check.sh glibc OBJDUMP LIBRARY CEILING        no glibc symbol is newer than CEILING; prints the newest
+#   check.sh weak NM OBJECT...                    no weak symbols: the linker may keep one copy for all CPUs
+#   check.sh avx OBJDUMP OBJECT...                no VEX or EVEX instruction
+set -eu
+check=$1
+tool=$2
+shift 2
+
+case $check in
+exports)
+    exported=$("$tool" -D --defined-only "$1" | awk '{ print $3 }' | sort)
+    declared=$(sed -n 's/^function\.\(.*\)=.*/\1/p' "$2" | sort)
+    if [ "$exported" != "$declared" ]; then
+        printf 'exported:\n%s\ndeclared in tacho.h:\n%s\n' "$exported" "$declared"
+        exit 1
+    fi
+    printf '%s functions\n' "$(printf '%s\n' "$declared" | wc -l)"
+    ;;
+glibc)
+    newest=$("$tool" -T "$1" | grep -o 'GLIBC_[0-9.]*' | sed 's/GLIBC_//' | sort -u -V | tail -n 1)
+    printf 'newest glibc symbol: %s, ceiling: %s\n' "$newest" "$2"
+    [ "$(printf '%s\n%s\n' "$newest" "$2" | sort -V | tail -n 1)" = "$2" ]
+    ;;
+weak)
+    found=$("$tool" -C "$@" | grep ' [WVuw] ' || true)
+    [ -z "$found" ] || { printf '%s\n' "$found"; exit 1; }
+    printf 'none in %s objects\n' "$#"
+    ;;
+avx)
+    found=$("$tool" -d --no-show-raw-insn "$@" | grep -E '[%]?[yz]mm[0-9]|[[:space:]]v[a-z0-9]+[[:space:]]' || true)
+    [ -z "$found" ] || { printf '%s\n' "$found" | head -n 20; exit 1; }
+    printf 'none in %s objects\n' "$#"
+    ;;
+*)
+    echo "check.sh: unknown check $check" >&2
+    exit 2
+    ;;
+esac
