@@ -1,0 +1,408 @@
+package dev.tacho.metrics.event;
+
+import dev.tacho.metrics.ring.EventRing;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Writes events into a ring: what happened and when, as given; it reads no clock, takes no lock and allocates nothing.
+ * One thread only: the engine thread or the output thread, each with a writer of its own. Nothing is visible to the
+ * reader before {@link #commit}, and then all of it at once.
+ *
+ * <p>The engine thread commits after each change that others should see: at the end of a step, after an abort, when a
+ * request was queued. In a step it writes {@link #step} first, then for each sequence with an output {@link
+ * #prefillStats} (first output only), {@link #corrupted} (if so), {@link #tokens} and {@link #finished} (if so), then
+ * {@link #snapshot}. It commits before it hands the outputs over, so that the step precedes its pick-up. The output
+ * thread writes {@link #pickUp}, then {@link #stopped} for each stop string found in the outputs of that step, and
+ * commits once for both.
+ *
+ * <p>A slot and a generation name a sequence. The slot is free for the next one, with a generation higher by one, as
+ * soon as {@link #finished} or {@link #ended} was written, here or by the other thread. A disabled writer does nothing.
+ */
+public final class EventWriter {
+  private static final EventWriter DISABLED = new EventWriter(null);
+
+  private final @Nullable EventRing ring;
+  private final Map<String, Integer> names = new HashMap<>();
+  private long lostWhenNamed;
+
+  private EventWriter(@Nullable EventRing ring) {
+    this.ring = ring;
+  }
+
+  /** A writer into {@code ring}, whose producer is the thread that uses the writer. */
+  public static EventWriter into(EventRing ring) {
+    return new EventWriter(ring);
+  }
+
+  /** The writer that records nothing. */
+  public static EventWriter disabled() {
+    return DISABLED;
+  }
+
+  /** False if nothing is recorded; a caller may then save itself the work of counting. */
+  public boolean enabled() {
+    return ring != null;
+  }
+
+  /** Shows the reader everything written so far. */
+  public void commit() {
+    if (ring != null) {
+      ring.publishRelease();
+    }
+  }
+
+  /**
+   * A request entered the scheduler.
+   *
+   * @param slot of the sequence, in [0, 2^24)
+   * @param generation of the slot
+   * @param nanos now
+   * @param arrivalNanos when the request came to the engine, same clock
+   * @param promptTokens length of the prompt
+   * @param maxTokens limit of generated tokens that the caller gave, 0 if none
+   * @param parent a number of the request that this sequence is one of n of, unique among the live ones; 0 if n is 1
+   * @param n sequences of the request
+   * @param adapter a {@link #name} of the adapter, 0 if none
+   */
+  public void queued(int slot, int generation, long nanos, long arrivalNanos, int promptTokens, int maxTokens,
+      int parent, int n, int adapter) {
+    EventRing to = ring;
+    if (to == null) {
+      return;
+    }
+    long at = to.claim(EventDescriptor.QUEUED_BYTES);
+    if (at >= 0) {
+      MemorySegment memory = to.memory();
+      put(memory, at, EventDescriptor.word(EventType.QUEUED, 0, slot, generation));
+      put(memory, at + EventDescriptor.FIRST, nanos);
+      put(memory, at + EventDescriptor.QUEUED_ARRIVAL, arrivalNanos);
+      put(memory, at + EventDescriptor.QUEUED_PROMPT, promptTokens);
+      put(memory, at + EventDescriptor.QUEUED_MAX_TOKENS, maxTokens);
+      put(memory, at + EventDescriptor.QUEUED_PARENT, parent);
+      put(memory, at + EventDescriptor.QUEUED_N, n);
+      put(memory, at + EventDescriptor.QUEUED_ADAPTER, adapter);
+      put(memory, at + EventDescriptor.QUEUED_ZERO, 0);
+    }
+  }
+
+  /**
+   * A request moved into the running list.
+   *
+   * @param slot of the sequence
+   * @param generation of the slot
+   * @param nanos start of the schedule call, shared by all requests of the step
+   */
+  public void scheduled(int slot, int generation, long nanos) {
+    stamp(EventType.SCHEDULED, slot, generation, nanos);
+  }
+
+  /**
+   * A running request lost its place and its blocks.
+   *
+   * @param slot of the sequence
+   * @param generation of the slot
+   * @param nanos start of the schedule call
+   */
+  public void preempted(int slot, int generation, long nanos) {
+    stamp(EventType.PREEMPTED, slot, generation, nanos);
+  }
+
+  /**
+   * A step's outputs were built.
+   *
+   * @param step the step's number; increases
+   * @param batchNanos when they were built: the one reading of the clock in a step
+   * @param scheduleNanos start of the schedule call that planned the step
+   * @param outputs sequences with an output in the step; if 0, no pick-up follows
+   * @param shape sums over the sequences that the step computed
+   */
+  public void step(long step, long batchNanos, long scheduleNanos, int outputs, StepShape shape) {
+    EventRing to = ring;
+    if (to == null) {
+      return;
+    }
+    long at = to.claim(EventDescriptor.STEP_BYTES);
+    if (at >= 0) {
+      MemorySegment memory = to.memory();
+      put(memory, at, EventDescriptor.word(EventType.STEP, 0, 0, 0));
+      put(memory, at + EventDescriptor.FIRST, step);
+      put(memory, at + EventDescriptor.STEP_BATCH, batchNanos);
+      put(memory, at + EventDescriptor.STEP_SCHEDULE, scheduleNanos);
+      put(memory, at + EventDescriptor.STEP_OUTPUTS, outputs);
+      put(memory, at + EventDescriptor.STEP_PREFILL_REQUESTS, shape.prefillRequests());
+      put(memory, at + EventDescriptor.STEP_PREFILL_TOKENS, shape.prefillTokens());
+      put(memory, at + EventDescriptor.STEP_DECODE_TOKENS, shape.decodeTokens());
+      put(memory, at + EventDescriptor.STEP_PREFILL_CONTEXT, shape.prefillContext());
+      put(memory, at + EventDescriptor.STEP_DECODE_CONTEXT, shape.decodeContext());
+      put(memory, at + EventDescriptor.STEP_PRODUCT, shape.product());
+      put(memory, at + EventDescriptor.STEP_PREFILL_CONTEXT_WINDOWED, shape.prefillContextWindowed());
+      put(memory, at + EventDescriptor.STEP_DECODE_CONTEXT_WINDOWED, shape.decodeContextWindowed());
+      put(memory, at + EventDescriptor.STEP_PRODUCT_WINDOWED, shape.productWindowed());
+    }
+  }
+
+  /**
+   * Where a prompt came from, fixed when the sequence was first scheduled, written before its first {@link #tokens}.
+   *
+   * @param slot of the sequence
+   * @param generation of the slot
+   * @param promptTokens length of the prompt
+   * @param localCachedTokens tokens found in the prefix cache
+   * @param externalCachedTokens tokens that a KV connector supplied
+   * @param cacheCreationTokens prompt tokens that are in the prefix cache now and were not before
+   */
+  public void prefillStats(int slot, int generation, int promptTokens, int localCachedTokens, int externalCachedTokens,
+      int cacheCreationTokens) {
+    EventRing to = ring;
+    if (to == null) {
+      return;
+    }
+    long at = to.claim(EventDescriptor.PREFILL_STATS_BYTES);
+    if (at >= 0) {
+      MemorySegment memory = to.memory();
+      put(memory, at, EventDescriptor.word(EventType.PREFILL_STATS, 0, slot, generation));
+      put(memory, at + EventDescriptor.PREFILL_PROMPT, promptTokens);
+      put(memory, at + EventDescriptor.PREFILL_LOCAL, localCachedTokens);
+      put(memory, at + EventDescriptor.PREFILL_EXTERNAL, externalCachedTokens);
+      put(memory, at + EventDescriptor.PREFILL_CREATION, cacheCreationTokens);
+    }
+  }
+
+  /**
+   * An output of a sequence in the step written last.
+   *
+   * @param slot of the sequence
+   * @param generation of the slot
+   * @param count new tokens, in [0, 65535]
+   */
+  public void tokens(int slot, int generation, int count) {
+    word(EventType.TOKENS, count, slot, generation);
+  }
+
+  /** The output that follows for this sequence was computed from logits with a NaN. */
+  public void corrupted(int slot, int generation) {
+    word(EventType.CORRUPTED, 0, slot, generation);
+  }
+
+  /**
+   * The draft of a sequence was verified in the step written last.
+   *
+   * @param slot of the sequence
+   * @param generation of the slot
+   * @param drafted tokens drafted, those that a grammar refused left out, in [0, 255]
+   * @param accepted tokens accepted, in [0, 255]
+   */
+  public void draft(int slot, int generation, int drafted, int accepted) {
+    word(EventType.DRAFT, drafted << 8 | accepted, slot, generation);
+  }
+
+  /**
+   * A sampled KV block was evicted; before the {@link #snapshot} of the step.
+   *
+   * @param lifetimeNanos allocation to eviction
+   * @param idleNanos last use to eviction
+   * @param firstGapNanos time between two of its last uses, -1 if there is none; so are the other two
+   */
+  public void evicted(long lifetimeNanos, long idleNanos, long firstGapNanos, long secondGapNanos, long thirdGapNanos) {
+    EventRing to = ring;
+    if (to == null) {
+      return;
+    }
+    long at = to.claim(EventDescriptor.EVICTED_BYTES);
+    if (at >= 0) {
+      MemorySegment memory = to.memory();
+      put(memory, at, EventDescriptor.word(EventType.EVICTED, 0, 0, 0));
+      put(memory, at + EventDescriptor.FIRST, lifetimeNanos);
+      put(memory, at + EventDescriptor.EVICTED_IDLE, idleNanos);
+      put(memory, at + EventDescriptor.EVICTED_GAPS, firstGapNanos);
+      put(memory, at + EventDescriptor.EVICTED_GAPS + 8, secondGapNanos);
+      put(memory, at + EventDescriptor.EVICTED_GAPS + 16, thirdGapNanos);
+    }
+  }
+
+  /**
+   * What a step worked on; before its {@link #snapshot}. Only if somebody asked for it.
+   *
+   * @param index number of the step
+   * @param contextRequests sequences that are new in the step or have no output yet
+   * @param contextTokens tokens of theirs that it computed
+   * @param generationRequests the other sequences
+   * @param generationTokens their tokens
+   * @param nanos time that the model took
+   */
+  public void details(long index, int contextRequests, int contextTokens, int generationRequests,
+      int generationTokens, long nanos) {
+    EventRing to = ring;
+    if (to == null) {
+      return;
+    }
+    long at = to.claim(EventDescriptor.DETAILS_BYTES);
+    if (at >= 0) {
+      MemorySegment memory = to.memory();
+      put(memory, at, EventDescriptor.word(EventType.DETAILS, 0, 0, 0));
+      put(memory, at + EventDescriptor.FIRST, index);
+      put(memory, at + EventDescriptor.DETAILS_CONTEXT_REQUESTS, contextRequests);
+      put(memory, at + EventDescriptor.DETAILS_CONTEXT_TOKENS, contextTokens);
+      put(memory, at + EventDescriptor.DETAILS_GENERATION_REQUESTS, generationRequests);
+      put(memory, at + EventDescriptor.DETAILS_GENERATION_TOKENS, generationTokens);
+      put(memory, at + EventDescriptor.DETAILS_NANOS, nanos);
+    }
+  }
+
+  /**
+   * A sequence ended with its output in the step written last; one that wrote no {@link #tokens} there (its step
+   * failed) counts as an output without tokens. Its times are observed: only for sequences that were scheduled; the
+   * others end with {@link #ended}.
+   */
+  public void finished(int slot, int generation, FinishReason reason) {
+    word(EventType.FINISHED, reason.id(), slot, generation);
+  }
+
+  /**
+   * A sequence ended without an output: aborted by its client or by the engine's closing, or failed before it was
+   * scheduled. It counts under its reason, and no time is observed.
+   */
+  public void ended(int slot, int generation, FinishReason reason) {
+    word(EventType.ENDED, reason.id(), slot, generation);
+  }
+
+  /**
+   * State of the scheduler, after a step and after whatever changed it between steps. The last three arguments are what
+   * happened since the snapshot before.
+   *
+   * @param running size of the running list
+   * @param waiting waiting requests that nothing but capacity holds up
+   * @param deferred waiting requests that were passed over
+   * @param freeBlocks free KV blocks
+   * @param blocks KV blocks without the null block
+   * @param lookups requests that looked up the prefix cache when they were admitted
+   * @param queriedTokens tokens of those requests
+   * @param hitTokens tokens that they found
+   */
+  public void snapshot(int running, int waiting, int deferred, int freeBlocks, int blocks, int lookups,
+      long queriedTokens, long hitTokens) {
+    EventRing to = ring;
+    if (to == null) {
+      return;
+    }
+    long at = to.claim(EventDescriptor.SNAPSHOT_BYTES);
+    if (at >= 0) {
+      MemorySegment memory = to.memory();
+      put(memory, at, EventDescriptor.word(EventType.SNAPSHOT, 0, 0, 0));
+      put(memory, at + EventDescriptor.SNAPSHOT_RUNNING, running);
+      put(memory, at + EventDescriptor.SNAPSHOT_WAITING, waiting);
+      put(memory, at + EventDescriptor.SNAPSHOT_DEFERRED, deferred);
+      put(memory, at + EventDescriptor.SNAPSHOT_FREE_BLOCKS, freeBlocks);
+      put(memory, at + EventDescriptor.SNAPSHOT_BLOCKS, blocks);
+      put(memory, at + EventDescriptor.SNAPSHOT_LOOKUPS, lookups);
+      put(memory, at + EventDescriptor.SNAPSHOT_QUERIES, queriedTokens);
+      put(memory, at + EventDescriptor.SNAPSHOT_HITS, hitTokens);
+      put(memory, at + EventDescriptor.SNAPSHOT_ZERO, 0L);
+    }
+  }
+
+  /**
+   * The output thread took the outputs of a step, before it looked at them.
+   *
+   * @param step the step's number
+   * @param nanos now
+   */
+  public void pickUp(long step, long nanos) {
+    EventRing to = ring;
+    if (to == null) {
+      return;
+    }
+    long at = to.claim(EventDescriptor.PICK_UP_BYTES);
+    if (at >= 0) {
+      MemorySegment memory = to.memory();
+      put(memory, at, EventDescriptor.word(EventType.PICK_UP, 0, 0, 0));
+      put(memory, at + EventDescriptor.FIRST, step);
+      put(memory, at + EventDescriptor.PICK_UP_NANOS, nanos);
+    }
+  }
+
+  /** A stop string was found in the sequence's output of the step picked up last: it ended there, with STOP. */
+  public void stopped(int slot, int generation) {
+    word(EventType.STOPPED, 0, slot, generation);
+  }
+
+  /**
+   * The number that stands for a string, told to the reader before its first use. Allocates on first use only; for
+   * names of which there are few.
+   *
+   * @param name cut after {@value EventDescriptor#MAX_NAME_BYTES} bytes of UTF-8
+   * @return a number from 1
+   */
+  public int name(String name) {
+    EventRing to = ring;
+    if (to == null) {
+      return 0;
+    }
+    if (to.lostRecords() != lostWhenNamed) {
+      // The record that told a name may be among the lost ones: tell all of them again.
+      lostWhenNamed = to.lostRecords();
+      names.forEach((text, id) -> tell(to, text, id));
+    }
+    Integer known = names.get(name);
+    if (known != null) {
+      return known;
+    }
+    int id = names.size() + 1;
+    names.put(name, id);
+    tell(to, name, id);
+    return id;
+  }
+
+  private static void tell(EventRing to, String name, int id) {
+    byte[] bytes = name.getBytes(StandardCharsets.UTF_8);
+    int length = Math.min(bytes.length, EventDescriptor.MAX_NAME_BYTES);
+    while (length < bytes.length && length > 0 && (bytes[length] & 0xC0) == 0x80) {
+      length--;
+    }
+    int padded = (length + 7) & ~7;
+    long at = to.claim(EventDescriptor.WORD_BYTES + padded);
+    if (at >= 0) {
+      MemorySegment memory = to.memory();
+      put(memory, at, EventDescriptor.word(EventType.NAME, length, id, 0));
+      MemorySegment text = memory.asSlice(at + EventDescriptor.FIRST, padded);
+      text.fill((byte) 0);
+      MemorySegment.copy(bytes, 0, text, ValueLayout.JAVA_BYTE, 0, length);
+    }
+  }
+
+  private void word(EventType type, int argument, int slot, int generation) {
+    EventRing to = ring;
+    if (to == null) {
+      return;
+    }
+    long at = to.claim(EventDescriptor.WORD_BYTES);
+    if (at >= 0) {
+      put(to.memory(), at, EventDescriptor.word(type, argument, slot, generation));
+    }
+  }
+
+  private void stamp(EventType type, int slot, int generation, long nanos) {
+    EventRing to = ring;
+    if (to == null) {
+      return;
+    }
+    long at = to.claim(EventDescriptor.STAMP_BYTES);
+    if (at >= 0) {
+      put(to.memory(), at, EventDescriptor.word(type, 0, slot, generation));
+      put(to.memory(), at + EventDescriptor.FIRST, nanos);
+    }
+  }
+
+  private static void put(MemorySegment memory, long at, long value) {
+    memory.set(EventDescriptor.LONG, at, value);
+  }
+
+  private static void put(MemorySegment memory, long at, int value) {
+    memory.set(EventDescriptor.INT, at, value);
+  }
+}

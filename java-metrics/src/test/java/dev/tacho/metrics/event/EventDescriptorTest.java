@@ -1,0 +1,199 @@
+package dev.tacho.metrics.event;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tacho.metrics.ring.EventRing;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteOrder;
+import java.util.HashSet;
+import java.util.Set;
+import java.util.List;
+import java.util.function.BiConsumer;
+import java.util.function.Consumer;
+import org.junit.jupiter.api.Test;
+
+/** The bytes of every record, as drawn in {@link EventDescriptor}: read without the reader. */
+class EventDescriptorTest {
+  private static final ValueLayout.OfLong LONG =
+      ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+  private static final ValueLayout.OfInt INT = ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+
+  @Test
+  void idsAreStable() {
+    String ids = "";
+    Set<Integer> seen = new HashSet<>();
+    for (EventType type : EventType.values()) {
+      ids += type.id() + "=" + type + " ";
+      assertThat(seen.add(type.id())).isTrue();
+      assertThat(EventType.of(type.id())).isEqualTo(type);
+      assertThat(type.bytes() % 8).isZero();
+    }
+    assertThat(ids).isEqualTo("1=NAME 2=QUEUED 3=SCHEDULED 4=PREEMPTED 5=STEP 6=TOKENS 7=PREFILL_STATS 8=CORRUPTED "
+        + "9=FINISHED 10=ENDED 11=SNAPSHOT 12=PICK_UP 13=STOPPED 14=DRAFT 15=EVICTED 16=DETAILS ");
+  }
+
+  @Test
+  void tokensIsOneWord() {
+    check(w -> w.tokens(0xABCDEF, 0x12345678, 0x4321), 8, (m, at) -> {
+      assertThat(m.get(ValueLayout.JAVA_BYTE, at)).isEqualTo((byte) 6);
+      assertThat(INT.byteSize()).isEqualTo(4);
+      assertThat(m.get(LONG, at)).isEqualTo(0x5678_ABCDEF_4321_06L);
+    });
+  }
+
+  @Test
+  void queued() {
+    check(w -> w.queued(5, 1, 100, 90, 33, 7, 2, 4, 9), 48, (m, at) -> {
+      assertThat(m.get(LONG, at)).isEqualTo(0x0001_000005_0000_02L);
+      assertThat(m.get(LONG, at + 8)).isEqualTo(100);
+      assertThat(m.get(LONG, at + 16)).isEqualTo(90);
+      assertThat(ints(m, at + 24, 6)).containsExactly(33, 7, 2, 4, 9, 0);
+    });
+  }
+
+  @Test
+  void stamps() {
+    check(w -> w.scheduled(3, 2, 77), 16, (m, at) -> {
+      assertThat(m.get(LONG, at)).isEqualTo(0x0002_000003_0000_03L);
+      assertThat(m.get(LONG, at + 8)).isEqualTo(77);
+    });
+    check(w -> w.preempted(3, 2, 78), 16, (m, at) -> {
+      assertThat(m.get(LONG, at)).isEqualTo(0x0002_000003_0000_04L);
+      assertThat(m.get(LONG, at + 8)).isEqualTo(78);
+    });
+  }
+
+  @Test
+  void step() {
+    StepShape shape = new StepShape(10);
+    shape.add(true, 5, 3);
+    shape.add(false, 1, 20);
+    check(w -> w.step(9, 500, 400, 2, shape), 104, (m, at) -> {
+      assertThat(m.get(LONG, at)).isEqualTo(5);
+      assertThat(longs(m, at + 8, 3)).containsExactly(9, 500, 400);
+      assertThat(ints(m, at + 32, 2)).containsExactly(2, 1);
+      assertThat(longs(m, at + 40, 8)).containsExactly(5, 1, 8, 21, 5 * 8 + 21, 8, 10, 5 * 8 + 10);
+    });
+  }
+
+  @Test
+  void prefillStats() {
+    check(w -> w.prefillStats(1, 0, 40, 16, 8, 4), 24, (m, at) -> {
+      assertThat(m.get(LONG, at)).isEqualTo(0x0000_000001_0000_07L);
+      assertThat(ints(m, at + 8, 4)).containsExactly(40, 16, 8, 4);
+    });
+  }
+
+  @Test
+  void ends() {
+    check(w -> w.finished(1, 0, FinishReason.LENGTH), 8,
+        (m, at) -> assertThat(m.get(LONG, at)).isEqualTo(0x0000_000001_0001_09L));
+    check(w -> w.ended(1, 0, FinishReason.ABORT), 8,
+        (m, at) -> assertThat(m.get(LONG, at)).isEqualTo(0x0000_000001_0002_0AL));
+    check(w -> w.corrupted(1, 3), 8, (m, at) -> assertThat(m.get(LONG, at)).isEqualTo(0x0003_000001_0000_08L));
+    check(w -> w.stopped(1, 3), 8, (m, at) -> assertThat(m.get(LONG, at)).isEqualTo(0x0003_000001_0000_0DL));
+  }
+
+  @Test
+  void snapshot() {
+    check(w -> w.snapshot(1, 2, 3, 4, 5, 6, 7, 8), 56, (m, at) -> {
+      assertThat(m.get(LONG, at)).isEqualTo(0x0BL);
+      assertThat(ints(m, at + 8, 6)).containsExactly(1, 2, 3, 4, 5, 6);
+      assertThat(longs(m, at + 32, 3)).containsExactly(7, 8, 0);
+    });
+  }
+
+  @Test
+  void draft() {
+    check(w -> w.draft(1, 3, 5, 2), 8, (m, at) -> {
+      assertThat(m.get(LONG, at)).isEqualTo(0x0003_000001_0502_0EL);
+      EventReader reader = new EventReader().wrap(m, at);
+      assertThat(List.of(reader.drafted(), reader.accepted())).containsExactly(5, 2);
+    });
+  }
+
+  @Test
+  void evicted() {
+    check(w -> w.evicted(9, 8, 7, 6, -1), 48, (m, at) -> {
+      assertThat(m.get(LONG, at)).isEqualTo(0x0FL);
+      assertThat(longs(m, at + 8, 5)).containsExactly(9, 8, 7, 6, -1);
+    });
+  }
+
+  @Test
+  void details() {
+    check(w -> w.details(7, 1, 2, 3, 4, 5), 40, (m, at) -> {
+      assertThat(m.get(LONG, at)).isEqualTo(0x10L);
+      assertThat(longs(m, at + 8, 1)).containsExactly(7);
+      assertThat(ints(m, at + 16, 4)).containsExactly(1, 2, 3, 4);
+      assertThat(longs(m, at + 32, 1)).containsExactly(5);
+    });
+  }
+
+  @Test
+  void pickUp() {
+    check(w -> w.pickUp(12, 345), 24, (m, at) -> {
+      assertThat(m.get(LONG, at)).isEqualTo(0x0CL);
+      assertThat(longs(m, at + 8, 2)).containsExactly(12, 345);
+    });
+  }
+
+  @Test
+  void aNameIsPaddedAndToldOnce() {
+    check(w -> {
+      assertThat(w.name("adapter-ü")).isEqualTo(1);
+      assertThat(w.name("adapter-ü")).isEqualTo(1);
+    }, 24, (m, at) -> {
+      assertThat(m.get(LONG, at)).isEqualTo(0x0000_000001_000A_01L);
+      assertThat(m.get(LONG, at + 16)).isEqualTo(0xBC_C3L);
+      assertThat(new EventReader().wrap(m, at).name()).isEqualTo("adapter-ü");
+    });
+  }
+
+  @Test
+  void aLongNameIsCutBetweenCharacters() {
+    String name = "x" + "ü".repeat(2000);
+    check(w -> w.name(name), 8 + 1024, (m, at) ->
+        assertThat(new EventReader().wrap(m, at).name()).isEqualTo("x" + "ü".repeat(511)));
+  }
+
+  @Test
+  void aDisabledWriterDoesNothing() {
+    EventWriter writer = EventWriter.disabled();
+    writer.tokens(1, 1, 1);
+    writer.commit();
+    assertThat(writer.enabled()).isFalse();
+    assertThat(writer.name("x")).isZero();
+  }
+
+  private static void check(Consumer<EventWriter> write, int bytes, BiConsumer<MemorySegment, Long> look) {
+    EventRing ring = new EventRing();
+    EventWriter writer = EventWriter.into(ring);
+    write.accept(writer);
+    assertThat(ring.tailAcquire()).as("before commit").isZero();
+    writer.commit();
+    assertThat(ring.tailAcquire()).isEqualTo(bytes);
+    long read = ring.drain((memory, offset) -> {
+      look.accept(memory, offset);
+      return new EventReader().wrap(memory, offset).bytes();
+    }, bytes);
+    assertThat(read).isEqualTo(1);
+  }
+
+  private static int[] ints(MemorySegment memory, long at, int count) {
+    int[] values = new int[count];
+    for (int i = 0; i < count; i++) {
+      values[i] = memory.get(INT, at + 4L * i);
+    }
+    return values;
+  }
+
+  private static long[] longs(MemorySegment memory, long at, int count) {
+    long[] values = new long[count];
+    for (int i = 0; i < count; i++) {
+      values[i] = memory.get(LONG, at + 8L * i);
+    }
+    return values;
+  }
+}
