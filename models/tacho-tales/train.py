@@ -18,7 +18,8 @@ import time
 # One thread: it makes the order of the sums, and so the result, reproducible.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
+os.environ.setdefault("NPROC", "1")   # size of XLA's thread pool
 
 try:
     # XLA asks for its scratch memory anew at every step. Keeping freed memory
@@ -31,7 +32,8 @@ except (OSError, AttributeError, TypeError):
 
 import numpy as np
 
-from stories import stories
+from stories import (ANIMALS, BOYS, FOODS, GIRLS, HE_ANIMALS, OBJECTS, OBJ_ADJ, PLACES, SHE_ANIMALS, SPECIES,
+                     stories)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -131,8 +133,26 @@ def forward(p, tokens):
     return norm(x, p["output_norm.weight"]) @ p["token_embd.weight"].T
 
 
-def train(args, sp):
-    """Trains for a fixed number of steps (not for a fixed time, so that it can be repeated)."""
+def copy_weights(window, copyable):
+    """Part 2's weight of each target: padding 0, a name or thing the story has mentioned before 4, all else 1."""
+    weight = np.ones((window.shape[0], window.shape[1] - 1), np.float32)
+    for row, w in zip(window, weight):
+        first = np.zeros(len(row), bool)
+        first[np.unique(row, return_index=True)[1]] = True
+        w[(copyable[row] & ~first)[1:]] = 4.0
+        w[row[1:] == 0] = 0.0
+    return weight
+
+
+def train(args, sp, checkpoint):
+    """Trains for a fixed number of steps (not for a fixed time, so that it can be repeated).
+
+    Part 1 learns the language from packed windows. Part 2 starts again from
+    part 1's weights with windows that hold one story each, and stresses words
+    that were mentioned before: that teaches the model to keep names and things
+    the same through a story, which it otherwise learns much later. The last
+    third of part 2 weighs all words alike again, so that it stays calibrated.
+    """
     import jax
     import jax.numpy as jnp
 
@@ -142,22 +162,51 @@ def train(args, sp):
         picked = jnp.take_along_axis(logits, target[..., None], -1)[..., 0]
         return jnp.mean(jax.nn.logsumexp(logits, -1) - picked)
 
-    @jax.jit
-    def step(p, m, v, window, lr, t):  # AdamW with gradient clipping
-        loss, g = jax.value_and_grad(loss_fn)(p, window)
+    def weighted_loss(p, window, weight):
+        logits = forward(p, window[:, :-1])
+        picked = jnp.take_along_axis(logits, window[:, 1:, None], -1)[..., 0]
+        return jnp.sum(weight * (jax.nn.logsumexp(logits, -1) - picked)) / jnp.sum(weight)
+
+    def orthogonal(g):
+        """Newton-Schulz steps towards the nearest orthogonal matrix (g: [n, rows, cols], rows <= cols)."""
+        x = g / (jnp.sqrt(jnp.sum(g * g, (1, 2), keepdims=True)) + 1e-7)
+        for _ in range(5):
+            a = x @ x.transpose(0, 2, 1)
+            x = 3.4445 * x + (-4.7750 * a + 2.0315 * a @ a) @ x
+        return x
+
+    # The layers' matrices train with Muon, which needs far fewer steps at this
+    # size; the embedding and the norms train with AdamW. Matrices of one shape
+    # (or its transpose) are orthogonalised together.
+    shapes = {}
+    for name, x in init_params().items():
+        if name.startswith("blk.") and x.ndim == 2:
+            shapes.setdefault(tuple(sorted(x.shape)), []).append(name)
+
+    def step(loss_of, p, m, v, lr, t, *data):  # lr: from 1 down to 0, scales both optimisers
+        loss, g = jax.value_and_grad(loss_of)(p, *data)
         size = jnp.sqrt(sum(jnp.sum(x * x) for x in g.values()))
         scale = jnp.minimum(1.0, 1.0 / (size + 1e-6))
-        b1, b2 = 0.9, 0.97
-        new_p, new_m, new_v = {}, {}, {}
-        for name in p:
+        p, m, v = dict(p), dict(m), dict(v)
+        b1, b2, mu = 0.9, 0.97, 0.95
+        for (rows, cols), names in shapes.items():
+            parts = []
+            for name in names:
+                m[name] = mu * m[name] + g[name]
+                u = g[name] + mu * m[name]
+                parts.append(u if u.shape == (rows, cols) else u.T)
+            for name, u in zip(names, orthogonal(jnp.stack(parts))):
+                u = u if u.shape == p[name].shape else u.T
+                tall = max(1.0, u.shape[0] / u.shape[1]) ** 0.5
+                p[name] = p[name] * (1 - lr * args.muon_lr * 0.05) - lr * args.muon_lr * tall * u
+        for name in v:
             gr = g[name] * scale
-            new_m[name] = b1 * m[name] + (1 - b1) * gr
-            new_v[name] = b2 * v[name] + (1 - b2) * gr * gr
-            update = (new_m[name] / (1 - b1 ** t)) / (jnp.sqrt(new_v[name] / (1 - b2 ** t)) + 1e-8)
-            decay = 0.05 if p[name].ndim == 2 else 0.0
-            new_p[name] = p[name] - lr * (update + decay * p[name])
-        return new_p, new_m, new_v, loss
+            m[name] = b1 * m[name] + (1 - b1) * gr
+            v[name] = b2 * v[name] + (1 - b2) * gr * gr
+            p[name] = p[name] - lr * args.lr * (m[name] / (1 - b1 ** t)) / (jnp.sqrt(v[name] / (1 - b2 ** t)) + 1e-8)
+        return p, m, v, loss
 
+    step = jax.jit(step, static_argnums=0, donate_argnums=(1, 2, 3))
     evaluate = jax.jit(loss_fn)
     held = encode(sp, stories(400, HELD_OUT_SEED))
 
@@ -166,33 +215,79 @@ def train(args, sp):
         w = held[:n * (CONTEXT + 1)].reshape(-1, 8, CONTEXT + 1)
         return float(np.mean([evaluate(p, jnp.asarray(x)) for x in w]))
 
-    p = {k: jnp.asarray(x) for k, x in init_params().items()}
-    m = {k: jnp.zeros_like(x) for k, x in p.items()}
-    v = {k: jnp.zeros_like(x) for k, x in p.items()}
-    # Most steps see short windows (cheap attention); the last fifth sees the
-    # full context, so that all 512 positions are trained.
-    short_steps = args.steps * 4 // 5
+    def fresh_optimiser(p):
+        return ({k: jnp.zeros_like(x) for k, x in p.items()},
+                {k: jnp.zeros_like(x) for k, x in p.items() if not (k.startswith("blk.") and x.ndim == 2)})
+
+    start, seen = time.time(), 0
+
+    def report(part, t, loss):
+        if t % 50 == 1:
+            print(f"part {part} step {t} loss {float(loss):.4f} {time.time() - start:.0f}s", flush=True)
+        if t % 500 == 0:
+            print(f"part {part} step {t} held-out {held_out(p):.4f}", flush=True)
+
+    # ---- part 1. Most steps see short windows (cheap attention); every fifth
+    # sees the full context: without those the model fails behind position 192.
     stream, chunk, pos = np.zeros(0, np.int32), 0, 0
-    start = time.time()
-    for t in range(1, args.steps + 1):
-        length = 256 if t <= short_steps else CONTEXT
-        batch = args.batch_tokens // length
+
+    def packed(batch, length):
+        nonlocal stream, chunk, pos
         need = batch * length + 1
         if pos + need > len(stream):  # fresh stories; no story is ever seen twice
             stream = np.concatenate([stream[pos:], encode(sp, stories(4000, TRAIN_SEED * 1000003 + chunk))])
             chunk, pos = chunk + 1, 0
         part = stream[pos:pos + need]
         pos += need - 1
-        window = np.stack([part[i * length:i * length + length + 1] for i in range(batch)])
-        warm = min(1.0, t / 100)
-        lr = args.lr * warm * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * t / args.steps)))
-        p, m, v, loss = step(p, m, v, jnp.asarray(window), lr, float(t))
-        if t % 50 == 0 or t == 1:
-            print(f"step {t} loss {float(loss):.4f} lr {lr:.2e} {time.time() - start:.0f}s", flush=True)
-        if t % 500 == 0:
-            print(f"step {t} held-out {held_out(p):.4f}", flush=True)
+        return np.stack([part[i * length:i * length + length + 1] for i in range(batch)])
+
+    if args.skip_part1:
+        saved = np.load(checkpoint)
+        p = {k: jnp.asarray(saved[k]) for k in init_params()}
+    else:
+        p = {k: jnp.asarray(x) for k, x in init_params().items()}
+        m, v = fresh_optimiser(p)
+        for t in range(1, args.steps + 1):
+            length = CONTEXT if t % 5 == 0 else 192
+            window = packed(args.batch_tokens // length, length)
+            seen += window.size
+            warm = min(1.0, t / 100)
+            lr = warm * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * t / args.steps)))
+            p, m, v, loss = step(loss_fn, p, m, v, lr, float(t), jnp.asarray(window))
+            report(1, t, loss)
+        np.savez(checkpoint, **{k: np.asarray(x) for k, x in p.items()})
+
+    # ---- part 2
+    words = GIRLS + BOYS + SHE_ANIMALS + HE_ANIMALS + SPECIES + ANIMALS + FOODS + \
+        [w for o in OBJECTS + OBJ_ADJ for w in o.split()] + [x[0].split()[1] for x in PLACES]
+    copyable = np.zeros(VOCAB, bool)
+    for ids in sp.encode(words):
+        copyable[ids] = True
+    stream, chunk, pos = np.zeros(0, np.int32), 5000, 0    # other stories than in part 1
+    pool, more, length = [], 9000, 192
+    m, v = fresh_optimiser(p)
+    for t in range(1, args.steps2 + 1):
+        batch = args.batch_tokens // length
+        if t % 5 == 0:
+            window = packed(args.batch_tokens // CONTEXT, CONTEXT)
+        else:
+            if len(pool) < batch:
+                pool += sp.encode(stories(4000, TRAIN_SEED * 1000003 + more))
+                more += 1
+            window = np.zeros((batch, length + 1), np.int32)   # padded with 0
+            for row in window:
+                ids = [BOS, *pool.pop(), EOS][:length + 1]
+                row[:len(ids)] = ids
+        seen += int(np.sum(window > 0))
+        if t <= args.steps2 * 2 // 3 and t % 5:
+            weight = copy_weights(window, copyable)
+        else:
+            weight = (window[:, 1:] > 0).astype(np.float32)
+        lr = args.lr2 * min(1.0, t / 30) * (0.01 + 0.99 * (1 - t / args.steps2))
+        p, m, v, loss = step(weighted_loss, p, m, v, lr, float(t), jnp.asarray(window), jnp.asarray(weight))
+        report(2, t, loss)
     final = held_out(p)
-    print(f"final held-out loss {final:.4f} after {args.steps} steps, {args.steps * args.batch_tokens} tokens, "
+    print(f"final held-out loss {final:.4f} after {args.steps} + {args.steps2} steps, {seen} tokens, "
           f"{time.time() - start:.0f}s", flush=True)
     return {k: np.asarray(x) for k, x in p.items()}, final
 
@@ -205,7 +300,8 @@ def quantise_q8_0(x):
     d = np.abs(b).max(1) / np.float32(127)
     inv = np.divide(np.float32(1), d, out=np.zeros_like(d), where=d != 0)
     y = b * inv[:, None]
-    q = np.trunc(y + np.copysign(np.float32(0.5), y)).astype(np.int8)   # roundf: half away from zero
+    whole = np.floor(np.abs(y))
+    q = (np.sign(y) * (whole + np.floor(2 * (np.abs(y) - whole)))).astype(np.int8)  # roundf: half away from zero
     return np.concatenate([d.astype("<f2").view(np.uint8).reshape(-1, 2), q.view(np.uint8)], 1)
 
 
@@ -277,9 +373,13 @@ def main():
     ap.add_argument("--quant-out", help="folder of tacho-tales-q8_0.gguf and -q4_0.gguf (default: the same as --out)")
     ap.add_argument("--types", default="f16", help="comma list of f16, q8_0, q4_0: the files to write (default f16)")
     ap.add_argument("--requantise", action="store_true", help="do not train; write the files from the checkpoint in --work")
-    ap.add_argument("--steps", type=int, default=6000, help="optimiser steps (default 6000)")
+    ap.add_argument("--steps", type=int, default=2300, help="optimiser steps of part 1 (default 2300)")
+    ap.add_argument("--steps2", type=int, default=1400, help="optimiser steps of part 2 (default 1400)")
+    ap.add_argument("--lr2", type=float, default=0.6, help="part 2 starts with this share of the learning rates (default 0.6)")
+    ap.add_argument("--skip-part1", action="store_true", help="start with part 2, from part 1's checkpoint in --work")
     ap.add_argument("--batch-tokens", type=int, default=2048, help="tokens a step, a multiple of 512 (default 2048)")
-    ap.add_argument("--lr", type=float, default=4e-3, help="highest learning rate (default 4e-3)")
+    ap.add_argument("--lr", type=float, default=4e-3, help="highest learning rate of AdamW (default 4e-3)")
+    ap.add_argument("--muon-lr", type=float, default=0.02, help="highest learning rate of Muon (default 0.02)")
     args = ap.parse_args()
     os.makedirs(args.work, exist_ok=True)
     checkpoint = os.path.join(args.work, "tales-f32.npz")
@@ -287,7 +387,7 @@ def main():
         import sentencepiece as spm
         proto = train_tokenizer(stories(20000, TRAIN_SEED))
         sp = spm.SentencePieceProcessor(model_proto=proto)
-        params, final = train(args, sp)
+        params, final = train(args, sp, os.path.join(args.work, "tales-part1.npz"))
         np.savez(checkpoint, tokenizer=np.frombuffer(proto, np.uint8), held_out=np.float64(final), **params)
     saved = np.load(checkpoint)
     params = {k: saved[k] for k in saved.files if k not in ("tokenizer", "held_out")}
