@@ -7,8 +7,7 @@ import java.lang.foreign.MemorySegment;
 
 /**
  * The sequences of a step as attention sees them, and its planned work items. Written by the engine thread before a
- * step
- * is launched, read by the workers; sized once for the largest step, so planning allocates nothing.
+ * step is launched, read by the workers; sized once for the largest step, so planning allocates nothing.
  *
  * <pre>
  *   qStarts     int32 [numSequences + 1]                 rows of q
@@ -98,6 +97,9 @@ public final class AttentionBatch {
 
   /** Sets entry {@code index} of a sequence's block table. */
   public void setBlock(int sequence, int index, int block) {
+    if (index < 0 || index >= blockTableStride) {
+      throw new IllegalArgumentException("block " + index + " of a table of " + blockTableStride);
+    }
     blockTable.setAtIndex(JAVA_INT, (long) sequence * blockTableStride + index, block);
   }
 
@@ -114,6 +116,46 @@ public final class AttentionBatch {
   /** Tokens in the batch. */
   public int numTokens() {
     return qStarts.getAtIndex(JAVA_INT, numSequences);
+  }
+
+  /** The first row of q of a sequence. */
+  public int queryStart(int sequence) {
+    return qStarts.getAtIndex(JAVA_INT, sequence);
+  }
+
+  /** Tokens of a sequence in this step. */
+  public int queryCount(int sequence) {
+    return queryStart(sequence + 1) - queryStart(sequence);
+  }
+
+  /** Tokens of a sequence in the cache, this step's included. */
+  public int contextLen(int sequence) {
+    return contextLens.getAtIndex(JAVA_INT, sequence);
+  }
+
+  /** Entry {@code index} of a sequence's block table. */
+  public int block(int sequence, int index) {
+    return blockTable.getAtIndex(JAVA_INT, (long) sequence * blockTableStride + index);
+  }
+
+  /** The sequence of a work item. */
+  public int itemSequence(int item) {
+    return items.getAtIndex(JAVA_INT, (long) item * ITEM_INTS);
+  }
+
+  /** The kv head of a work item. */
+  public int itemKvHead(int item) {
+    return items.getAtIndex(JAVA_INT, (long) item * ITEM_INTS + 1);
+  }
+
+  /** The first query of a work item, counted from the sequence's first one in this step. */
+  public int itemQueryBegin(int item) {
+    return items.getAtIndex(JAVA_INT, (long) item * ITEM_INTS + 2);
+  }
+
+  /** The end of a work item's queries. */
+  public int itemQueryEnd(int item) {
+    return items.getAtIndex(JAVA_INT, (long) item * ITEM_INTS + 3);
   }
 
   /** Ints between the tables of two sequences. */

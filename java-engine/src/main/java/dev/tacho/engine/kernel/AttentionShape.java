@@ -24,5 +24,18 @@ public record AttentionShape(
     if (headDim <= 0 || headDim % 2 != 0 || headDim > 512) {
       throw new IllegalArgumentException("head size " + headDim + ", expected an even number in [2, 512]");
     }
+    if (window < 0 || !(softcap >= 0) || !Float.isFinite(scale)) {
+      throw new IllegalArgumentException("window " + window + ", softcap " + softcap + ", scale " + scale);
+    }
+  }
+
+  /** Query heads that share a kv head. */
+  public int groupSize() {
+    return numHeads / numKvHeads;
+  }
+
+  /** The first key that a query at {@code position} sees; the last one is its own. */
+  public int firstKey(int position) {
+    return window == 0 ? 0 : Math.max(0, position - window + 1);
   }
 }

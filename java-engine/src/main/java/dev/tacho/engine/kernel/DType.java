@@ -2,9 +2,8 @@ package dev.tacho.engine.kernel;
 
 /**
  * Element types of tensors that kernels work on, with GGUF's numbers and block sizes. {@code Q8_0}: 34 bytes (f16
- * scale,
- * 32 int8). {@code Q4_0}: 18 bytes (f16 scale, 16 bytes; low nibbles are elements 0..15, high nibbles 16..31, value =
- * (nibble - 8) * scale).
+ * scale, 32 int8). {@code Q4_0}: 18 bytes (f16 scale, 16 bytes; low nibbles are elements 0..15, high nibbles 16..31,
+ * value = (nibble - 8) * scale).
  */
 public enum DType {
   /** IEEE single precision. */

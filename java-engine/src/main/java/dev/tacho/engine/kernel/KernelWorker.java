@@ -6,8 +6,7 @@ import java.lang.foreign.ValueLayout;
 
 /**
  * What one worker thread brings to a kernel: its counter lines, its scratch, and room for a params struct. One
- * thread at
- * a time; the memory belongs to the arena given at construction.
+ * thread at a time; the memory belongs to the arena given at construction.
  *
  * <pre>
  *   counters [Operation.values().length] lines of 64 bytes, as tacho_counters in tacho.h:
@@ -33,6 +32,9 @@ public final class KernelWorker {
   /** Offset of the nanoseconds in a line. */
   public static final int NANOS_OFFSET = 32;
 
+  /** Bytes of scratch that every worker has, so that only attention has to ask for more. */
+  public static final int MIN_SCRATCH_BYTES = 64 << 10;
+
   /** Bytes kept for a params struct of the native library. */
   public static final int PARAMS_BYTES = 512;
 
@@ -43,7 +45,8 @@ public final class KernelWorker {
 
   /**
    * @param arena shared, lives as long as the worker is used
-   * @param scratchBytes {@link Kernels#attentionScratchBytes} of the largest shape
+   * @param scratchBytes {@link Kernels#attentionScratchBytes} of the largest shape; at least {@link
+   *     #MIN_SCRATCH_BYTES} are there in any case
    */
   public KernelWorker(Arena arena, long scratchBytes) {
     Operation[] operations = Operation.values();
@@ -52,7 +55,7 @@ public final class KernelWorker {
     for (int i = 0; i < lines.length; i++) {
       lines[i] = counters.asSlice((long) i * LINE_BYTES, LINE_BYTES);
     }
-    scratch = arena.allocate(Math.max(scratchBytes, LINE_BYTES), LINE_BYTES);
+    scratch = arena.allocate(Math.max(scratchBytes, MIN_SCRATCH_BYTES), LINE_BYTES);
     params = arena.allocate(PARAMS_BYTES, LINE_BYTES);
   }
 

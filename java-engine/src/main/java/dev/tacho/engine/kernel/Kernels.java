@@ -5,19 +5,17 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The operations of a model step. Every provider (scalar, vector, native) gives the same results within the
- * tolerance of
- * the contract test; scalar is the oracle.
+ * tolerance of the contract test; scalar is the oracle.
  *
  * <p>Rules for all operations:
  *
  * <ul>
  *   <li>{@code [begin, end)} is a range of the operation's work items, said at each. Disjoint ranges may run at the
- *   same
- *       time on different threads; the split never changes a result.
+ *       same time on different threads; the split never changes a result.
  *   <li>The worker is the calling thread's own: its counter lines get the work done, its scratch is free to use.
  *   <li>Segments are off-heap, float32 row-major unless said otherwise; {@code ld} is the distance of two rows in
  *       elements. Memory outside the shapes is neither read nor written.
- *   <li>Nothing is allocated, no lock is taken, no thread is started.
+ *   <li>No lock is taken and no thread is started. Nothing is allocated, but by {@link #weightPack}, run at load.
  *   <li>A size that does not fit its segment is an {@link IllegalArgumentException} before anything is computed.
  *   <li>The result of one row or sequence does not depend on the others in the call, bit by bit.
  * </ul>
@@ -91,8 +89,7 @@ public interface Kernels {
 
   /**
    * Writes K and V rows into their slots; {@code slots} int64 [tokens], slot = block * 16 + position % 16, -1 is
-   * skipped.
-   * Items: kv heads.
+   * skipped. Items: kv heads.
    */
   void kvWrite(
       KvCacheLayer cache,
@@ -108,8 +105,7 @@ public interface Kernels {
 
   /**
    * Causal attention of a batch in which prefill chunks and decodes are mixed, over paged KV. Items: those of the
-   * batch.
-   * {@code q} and {@code out} are [tokens of the batch][ld], heads side by side.
+   * batch. {@code q} and {@code out} are [tokens of the batch][ld], heads side by side.
    */
   void attention(
       AttentionShape shape,
@@ -125,8 +121,7 @@ public interface Kernels {
 
   /**
    * Copies block pairs[2i] to block pairs[2i + 1] in each cache of {@code caches}; {@code pairs} int64
-   * [numPairs][2]. No
-   * destination is a source or destination of another pair. Items: caches * pairs, pair fastest.
+   * [numPairs][2]. No destination is a source or destination of another pair. Items: caches * pairs, pair fastest.
    */
   void kvCopyBlocks(
       MemorySegment[] caches,

@@ -27,11 +27,20 @@ public record KvCacheLayer(
     if (dtype != DType.F32 && dtype != DType.F16 && dtype != DType.BF16) {
       throw new IllegalArgumentException("KV cache of " + dtype + ", expected F32, F16 or BF16");
     }
+    if (numBlocks <= 0 || numKvHeads <= 0 || headDim <= 0) {
+      throw new IllegalArgumentException(
+          "KV cache of " + numBlocks + " blocks, " + numKvHeads + " heads of " + headDim + " elements");
+    }
     long bytes = Math.multiplyExact((long) numBlocks, blockBytes(dtype, numKvHeads, headDim));
     if (k.byteSize() < bytes || v.byteSize() < bytes) {
       throw new IllegalArgumentException(
           "KV cache needs " + bytes + " bytes each, K has " + k.byteSize() + ", V has " + v.byteSize());
     }
+  }
+
+  /** Byte offset of a head in a block, the same in K and V. */
+  public long headOffset(long block, int kvHead) {
+    return (block * numKvHeads + kvHead) * headDim * BLOCK_TOKENS * dtype.blockBytes();
   }
 
   /** Bytes of one block of K (the same for V) of one layer. */

@@ -1,0 +1,44 @@
+package dev.tacho.engine.kernel.ffm;
+
+import dev.tacho.engine.kernel.KernelProvider;
+
+/**
+ * The kernels of the native library, on the best instruction set that the CPU has and {@code TACHO_MAX_ISA} allows. An
+ * unknown word in {@code TACHO_MAX_ISA} is an {@link dev.tacho.engine.UnsupportedException} rather than a reason to go
+ * without: the user asked for something.
+ */
+public final class NativeKernelProvider implements KernelProvider {
+  /** The environment variable that limits the instruction set. */
+  public static final String MAX_ISA_VARIABLE = "TACHO_MAX_ISA";
+
+  private final String maxIsa;
+
+  /** Limited by the environment. */
+  public NativeKernelProvider() {
+    this(System.getenv().getOrDefault(MAX_ISA_VARIABLE, ""));
+  }
+
+  /**
+   * Limited by a word.
+   *
+   * @param maxIsa scalar, avx2 or avx512; empty for no limit
+   */
+  public NativeKernelProvider(String maxIsa) {
+    this.maxIsa = maxIsa;
+  }
+
+  @Override
+  public String id() {
+    return NativeKernels.ID;
+  }
+
+  @Override
+  public Found find() {
+    try {
+      NativeLibrary.ensureLoaded();
+    } catch (LibraryUnavailableException e) {
+      return new Missing(e.reason());
+    }
+    return new Ready(NativeKernels.upTo(maxIsa));
+  }
+}

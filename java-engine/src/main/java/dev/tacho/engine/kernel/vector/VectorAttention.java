@@ -1,0 +1,285 @@
+package dev.tacho.engine.kernel.vector;
+
+import static java.lang.foreign.ValueLayout.JAVA_FLOAT;
+
+import dev.tacho.engine.kernel.AttentionBatch;
+import dev.tacho.engine.kernel.AttentionShape;
+import dev.tacho.engine.kernel.KvCacheLayer;
+import java.lang.foreign.MemorySegment;
+import jdk.incubator.vector.FloatVector;
+import jdk.incubator.vector.VectorOperators;
+
+/**
+ * Attention of one work item. Its rows, queries times heads of the kv head, are taken in groups of 16; a group walks
+ * the keys in chunks of 64 that begin at multiples of 64, whose K and V are turned into floats once for all its rows.
+ *
+ * <p>Scores lie along the 16 tokens of a block, values along the head, so neither needs a sum over lanes. A row meets
+ * in a chunk only the keys that it sees, and its arithmetic follows from its own position and the chunk borders:
+ * neither the batch nor the split changes its bits. Slots that it does not see may hold NaN: their scores are
+ * overwritten and their values never multiplied.
+ *
+ * <pre>
+ *   scratch, floats   | K [4 blocks][headDim][16] | V [64][headDim] | out [16 rows][headDim]
+ *                     | sums [16 rows][16] | highest [16 rows] | scores [64] |
+ * </pre>
+ */
+final class VectorAttention {
+  private static final int BLOCK = KvCacheLayer.BLOCK_TOKENS;
+  private static final int BLOCK_BYTES = BLOCK * Float.BYTES;
+  private static final int CHUNK_KEYS = 64;
+  private static final int GROUP_ROWS = 16;
+  private static final int WIDE = 4;
+
+  private VectorAttention() {}
+
+  static long scratchBytes(int headDim) {
+    return highestAt(headDim) + (GROUP_ROWS + CHUNK_KEYS) * Float.BYTES;
+  }
+
+  private static long valuesAt(int headDim) {
+    return (long) CHUNK_KEYS * headDim * Float.BYTES;
+  }
+
+  private static long outAt(int headDim, int row) {
+    return (2L * CHUNK_KEYS + row) * headDim * Float.BYTES;
+  }
+
+  private static long sumsAt(int headDim, int row) {
+    return outAt(headDim, GROUP_ROWS) + (long) row * BLOCK_BYTES;
+  }
+
+  private static long highestAt(int headDim) {
+    return sumsAt(headDim, GROUP_ROWS);
+  }
+
+  private static long scoresAt(int headDim) {
+    return highestAt(headDim) + (long) GROUP_ROWS * Float.BYTES;
+  }
+
+  static void item(
+      AttentionShape shape,
+      KvCacheLayer cache,
+      AttentionBatch batch,
+      int item,
+      MemorySegment q,
+      int ldq,
+      MemorySegment out,
+      int ldo,
+      MemorySegment scratch) {
+    int group = shape.groupSize();
+    int end = batch.itemQueryEnd(item) * group;
+    for (int row = batch.itemQueryBegin(item) * group; row < end; row += GROUP_ROWS) {
+      group(shape, cache, batch, item, row, Math.min(GROUP_ROWS, end - row), q, ldq, out, ldo, scratch);
+    }
+  }
+
+  /** Rows [begin, begin + rows) of an item, counted [query][head of the kv head]. */
+  private static void group(
+      AttentionShape shape,
+      KvCacheLayer cache,
+      AttentionBatch batch,
+      int item,
+      int begin,
+      int rows,
+      MemorySegment q,
+      int ldq,
+      MemorySegment out,
+      int ldo,
+      MemorySegment scratch) {
+    int headDim = shape.headDim();
+    int group = shape.groupSize();
+    int sequence = batch.itemSequence(item);
+    int kvHead = batch.itemKvHead(item);
+    int firstRow = batch.queryStart(sequence);
+    int base = batch.contextLen(sequence) - batch.queryCount(sequence);
+    clear(headDim, rows, scratch);
+    int firstKey = shape.firstKey(base + begin / group);
+    int lastKey = base + (begin + rows - 1) / group;
+    for (int chunk = firstKey / CHUNK_KEYS * CHUNK_KEYS; chunk <= lastKey; chunk += CHUNK_KEYS) {
+      unpack(cache, batch, sequence, kvHead, chunk, firstKey, lastKey, scratch);
+      for (int row = 0; row < rows; row++) {
+        int position = base + (begin + row) / group;
+        int from = Math.max(0, shape.firstKey(position) - chunk);
+        int to = Math.min(CHUNK_KEYS, position + 1 - chunk);
+        if (from < to) {
+          long head = (long) kvHead * group + (begin + row) % group;
+          long qAt = ((firstRow + (begin + row) / group) * (long) ldq + head * headDim) * Float.BYTES;
+          scores(shape, from, to, q, qAt, scratch);
+          float factor = soften(headDim, from, to, row, scratch);
+          values(headDim, from, to, row, factor, scratch);
+        }
+      }
+    }
+    for (int row = 0; row < rows; row++) {
+      int head = kvHead * group + (begin + row) % group;
+      long target = ((firstRow + (begin + row) / group) * (long) ldo + (long) head * headDim) * Float.BYTES;
+      finish(shape, head, row, out, target, scratch);
+    }
+  }
+
+  private static void clear(int headDim, int rows, MemorySegment scratch) {
+    for (int row = 0; row < rows; row++) {
+      for (int d = 0; d < headDim; d++) {
+        scratch.set(JAVA_FLOAT, outAt(headDim, row) + 4L * d, 0);
+      }
+      for (int lane = 0; lane < BLOCK; lane++) {
+        scratch.set(JAVA_FLOAT, sumsAt(headDim, row) + 4L * lane, 0);
+      }
+      scratch.set(JAVA_FLOAT, highestAt(headDim) + 4L * row, Float.NEGATIVE_INFINITY);
+    }
+  }
+
+  /** The blocks of a chunk that hold keys of [firstKey, lastKey], as floats. */
+  private static void unpack(
+      KvCacheLayer cache,
+      AttentionBatch batch,
+      int sequence,
+      int kvHead,
+      int chunk,
+      int firstKey,
+      int lastKey,
+      MemorySegment scratch) {
+    int elements = BLOCK * cache.headDim();
+    int first = Math.max(firstKey, chunk) / BLOCK;
+    int last = Math.min(lastKey, chunk + CHUNK_KEYS - 1) / BLOCK;
+    for (int b = first; b <= last; b++) {
+      long from = cache.headOffset(batch.block(sequence, b), kvHead);
+      long to = (long) (b - chunk / BLOCK) * elements * Float.BYTES;
+      Widening.widen(cache.dtype(), cache.k(), from, elements, scratch, to);
+      Widening.widen(cache.dtype(), cache.v(), from, elements, scratch, valuesAt(cache.headDim()) + to);
+    }
+  }
+
+  /** Scores of the keys [from, to) of a chunk, minus infinity in the rest of their blocks. */
+  private static void scores(
+      AttentionShape shape, int from, int to, MemorySegment q, long qAt, MemorySegment scratch) {
+    int headDim = shape.headDim();
+    long scores = scoresAt(headDim);
+    int end = (to + BLOCK - 1) / BLOCK * BLOCK;
+    for (int key = from / BLOCK * BLOCK; key < end; key += Lanes.COUNT) {
+      long keys = (long) (key / BLOCK) * headDim * BLOCK_BYTES + (long) (key % BLOCK) * Float.BYTES;
+      FloatVector even = FloatVector.zero(Lanes.FLOATS);
+      FloatVector odd = FloatVector.zero(Lanes.FLOATS);
+      for (int d = 0; d < headDim; d += 2) {
+        long at = keys + (long) d * BLOCK_BYTES;
+        even = Lanes.f32(scratch, at).fma(broadcast(q, qAt + 4L * d), even);
+        odd = Lanes.f32(scratch, at + BLOCK_BYTES).fma(broadcast(q, qAt + 4L * d + 4), odd);
+      }
+      FloatVector score = even.add(odd).mul(shape.scale());
+      if (shape.softcap() > 0) {
+        score = Lanes.tanh(score.div(shape.softcap())).mul(shape.softcap());
+      }
+      score.intoMemorySegment(scratch, scores + 4L * key, Lanes.ORDER);
+    }
+    for (int key = from / BLOCK * BLOCK; key < from; key++) {
+      scratch.set(JAVA_FLOAT, scores + 4L * key, Float.NEGATIVE_INFINITY);
+    }
+    for (int key = to; key < end; key++) {
+      scratch.set(JAVA_FLOAT, scores + 4L * key, Float.NEGATIVE_INFINITY);
+    }
+  }
+
+  /**
+   * Turns the scores into exp(score - highest so far) and adds them to the row's sums.
+   *
+   * @return what the sums and values gathered before were multiplied by, or are to be
+   */
+  private static float soften(int headDim, int from, int to, int row, MemorySegment scratch) {
+    long scores = scoresAt(headDim);
+    int first = from / BLOCK * BLOCK;
+    int end = (to + BLOCK - 1) / BLOCK * BLOCK;
+    FloatVector top = FloatVector.broadcast(Lanes.FLOATS, Float.NEGATIVE_INFINITY);
+    for (int key = first; key < end; key += Lanes.COUNT) {
+      top = top.max(Lanes.f32(scratch, scores + 4L * key));
+    }
+    long highestAt = highestAt(headDim) + 4L * row;
+    float old = scratch.get(JAVA_FLOAT, highestAt);
+    float highest = Math.max(old, top.reduceLanes(VectorOperators.MAX));
+    scratch.set(JAVA_FLOAT, highestAt, highest);
+    float origin = highest == Float.NEGATIVE_INFINITY ? 0 : highest;
+    float factor = Lanes.exp(FloatVector.broadcast(Lanes.FLOATS, old - origin)).lane(0);
+    for (int lane = 0; lane < BLOCK; lane += Lanes.COUNT) {
+      long at = sumsAt(headDim, row) + 4L * lane;
+      FloatVector sum = Lanes.f32(scratch, at).mul(factor);
+      for (int key = first + lane; key < end; key += BLOCK) {
+        FloatVector weight = Lanes.exp(Lanes.f32(scratch, scores + 4L * key).sub(origin));
+        weight.intoMemorySegment(scratch, scores + 4L * key, Lanes.ORDER);
+        sum = sum.add(weight);
+      }
+      sum.intoMemorySegment(scratch, at, Lanes.ORDER);
+    }
+    return factor;
+  }
+
+  /** out = out * factor + weights * V over the keys [from, to) of a chunk. */
+  private static void values(int headDim, int from, int to, int row, float factor, MemorySegment scratch) {
+    long values = valuesAt(headDim);
+    long out = outAt(headDim, row);
+    long scores = scoresAt(headDim);
+    long step = (long) headDim * Float.BYTES;
+    int d = 0;
+    for (; d + WIDE * Lanes.COUNT <= headDim; d += WIDE * Lanes.COUNT) {
+      wideValues(values + 4L * d, step, from, to, scores, out + 4L * d, factor, scratch);
+    }
+    for (; d + Lanes.COUNT <= headDim; d += Lanes.COUNT) {
+      FloatVector sum = Lanes.f32(scratch, out + 4L * d).mul(factor);
+      for (int key = from; key < to; key++) {
+        sum = Lanes.f32(scratch, values + key * step + 4L * d).fma(broadcast(scratch, scores + 4L * key), sum);
+      }
+      sum.intoMemorySegment(scratch, out + 4L * d, Lanes.ORDER);
+    }
+    for (; d < headDim; d++) {
+      float sum = scratch.get(JAVA_FLOAT, out + 4L * d) * factor;
+      for (int key = from; key < to; key++) {
+        float weight = scratch.get(JAVA_FLOAT, scores + 4L * key);
+        sum += scratch.get(JAVA_FLOAT, values + key * step + 4L * d) * weight;
+      }
+      scratch.set(JAVA_FLOAT, out + 4L * d, sum);
+    }
+  }
+
+  /** Four vectors of the head at a time, so that four chains run side by side. */
+  private static void wideValues(
+      long values, long step, int from, int to, long scores, long out, float factor, MemorySegment scratch) {
+    FloatVector sum0 = Lanes.f32(scratch, out).mul(factor);
+    FloatVector sum1 = Lanes.f32(scratch, out + Lanes.BYTES).mul(factor);
+    FloatVector sum2 = Lanes.f32(scratch, out + 2L * Lanes.BYTES).mul(factor);
+    FloatVector sum3 = Lanes.f32(scratch, out + 3L * Lanes.BYTES).mul(factor);
+    for (int key = from; key < to; key++) {
+      FloatVector weight = broadcast(scratch, scores + 4L * key);
+      long at = values + key * step;
+      sum0 = Lanes.f32(scratch, at).fma(weight, sum0);
+      sum1 = Lanes.f32(scratch, at + Lanes.BYTES).fma(weight, sum1);
+      sum2 = Lanes.f32(scratch, at + 2L * Lanes.BYTES).fma(weight, sum2);
+      sum3 = Lanes.f32(scratch, at + 3L * Lanes.BYTES).fma(weight, sum3);
+    }
+    sum0.intoMemorySegment(scratch, out, Lanes.ORDER);
+    sum1.intoMemorySegment(scratch, out + Lanes.BYTES, Lanes.ORDER);
+    sum2.intoMemorySegment(scratch, out + 2L * Lanes.BYTES, Lanes.ORDER);
+    sum3.intoMemorySegment(scratch, out + 3L * Lanes.BYTES, Lanes.ORDER);
+  }
+
+  private static FloatVector broadcast(MemorySegment segment, long at) {
+    return FloatVector.broadcast(Lanes.FLOATS, segment.get(JAVA_FLOAT, at));
+  }
+
+  /** Divides a row by its sum, the sink's share included, and writes it. */
+  private static void finish(
+      AttentionShape shape, int head, int row, MemorySegment out, long target, MemorySegment scratch) {
+    int headDim = shape.headDim();
+    double sum = VectorRows.sum(scratch, sumsAt(headDim, row), BLOCK);
+    double factor = 1;
+    MemorySegment sinks = shape.sinks();
+    if (sinks != null) {
+      double old = scratch.get(JAVA_FLOAT, highestAt(headDim) + 4L * row);
+      double sink = sinks.getAtIndex(JAVA_FLOAT, head);
+      double highest = Math.max(old, sink);
+      factor = Math.exp(old - highest);
+      sum = sum * factor + Math.exp(sink - highest);
+    }
+    float share = (float) (factor / sum);
+    for (int d = 0; d < headDim; d++) {
+      out.set(JAVA_FLOAT, target + 4L * d, scratch.get(JAVA_FLOAT, outAt(headDim, row) + 4L * d) * share);
+    }
+  }
+}

@@ -1,0 +1,249 @@
+package dev.tacho.engine.kernel.vector;
+
+import static java.lang.foreign.ValueLayout.JAVA_FLOAT;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+
+import dev.tacho.engine.kernel.ArgumentChecks;
+import dev.tacho.engine.kernel.AttentionBatch;
+import dev.tacho.engine.kernel.AttentionShape;
+import dev.tacho.engine.kernel.DType;
+import dev.tacho.engine.kernel.KernelWorker;
+import dev.tacho.engine.kernel.Kernels;
+import dev.tacho.engine.kernel.KvCacheLayer;
+import dev.tacho.engine.kernel.OperationCost;
+import dev.tacho.engine.kernel.RopePairing;
+import dev.tacho.engine.kernel.Weight;
+import dev.tacho.engine.kernel.scalar.ScalarKernels;
+import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The operations on the JVM's Vector API, in float32. What only moves elements or turns pairs (rope, kv_write,
+ * kv_copy_blocks) is left to the scalar kernels: vectors would gain nothing there.
+ *
+ * <p>Before the JIT has compiled a method, vectors are objects and many times slower than scalars, and each call
+ * allocates; after that, nothing is allocated. Stateless, safe for any number of threads.
+ */
+final class VectorKernels implements Kernels {
+  private final ScalarKernels scalar = new ScalarKernels();
+
+  /** Bits of the vectors in use. */
+  int vectorBits() {
+    return Lanes.FLOATS.vectorBitSize();
+  }
+
+  @Override
+  public String id() {
+    return VectorKernelProvider.ID;
+  }
+
+  @Override
+  public String description() {
+    return VectorKernelProvider.ID + " " + vectorBits() + " bit";
+  }
+
+  @Override
+  public long weightBytes(DType dtype, int n, int k) {
+    return VectorWeights.bytes(dtype, n, k);
+  }
+
+  private static long weightBytes(Weight weight) {
+    return VectorWeights.bytes(weight.dtype(), weight.n(), weight.k());
+  }
+
+  @Override
+  public void weightPack(Weight weight, MemorySegment source, int begin, int end, KernelWorker worker) {
+    ArgumentChecks.weightPack(weight, weightBytes(weight), source, begin, end);
+    for (int panel = begin; panel < end; panel++) {
+      VectorWeights.pack(weight, source, panel);
+    }
+    OperationCost.weightPack(weight, begin, end, worker);
+  }
+
+  @Override
+  public void embeddingLookup(
+      Weight table, MemorySegment ids, int m, MemorySegment y, int ldy, int begin, int end, KernelWorker worker) {
+    ArgumentChecks.embeddingLookup(table, weightBytes(table), ids, m, y, ldy, begin, end);
+    for (int i = begin; i < end; i++) {
+      int row = ids.getAtIndex(JAVA_INT, i);
+      for (int j = 0; j < table.k(); j++) {
+        y.setAtIndex(JAVA_FLOAT, (long) i * ldy + j, VectorWeights.get(table, row, j));
+      }
+    }
+    OperationCost.embeddingLookup(table, begin, end, worker);
+  }
+
+  @Override
+  public void matmul(
+      Weight w,
+      @Nullable MemorySegment bias,
+      MemorySegment x,
+      int ldx,
+      int m,
+      MemorySegment y,
+      int ldy,
+      int begin,
+      int end,
+      KernelWorker worker) {
+    ArgumentChecks.matmul(w, weightBytes(w), bias, x, ldx, m, y, ldy, begin, end);
+    ArgumentChecks.writable("scratch", worker.scratch(), VectorMatmul.SCRATCH_BYTES, Float.BYTES);
+    for (int panel = begin; panel < end; panel++) {
+      VectorMatmul.panel(w, panel, bias, x, ldx, m, y, ldy, worker.scratch());
+    }
+    OperationCost.matmul(w, m, begin, end, worker);
+  }
+
+  @Override
+  public void rmsNorm(
+      MemorySegment x,
+      int ldx,
+      MemorySegment weight,
+      float epsilon,
+      int m,
+      int n,
+      MemorySegment y,
+      int ldy,
+      int begin,
+      int end,
+      KernelWorker worker) {
+    ArgumentChecks.rmsNorm(x, ldx, weight, epsilon, m, n, y, ldy, begin, end);
+    for (int i = begin; i < end; i++) {
+      long xAt = (long) i * ldx * Float.BYTES;
+      float squares = VectorRows.squares(x, xAt, n, worker.scratch());
+      float factor = (float) (1 / Math.sqrt((double) squares / n + epsilon));
+      VectorRows.scale(x, xAt, factor, weight, n, y, (long) i * ldy * Float.BYTES);
+    }
+    OperationCost.rmsNorm(n, begin, end, worker);
+  }
+
+  @Override
+  public void rope(
+      RopePairing pairing,
+      int ropeDim,
+      MemorySegment cosSin,
+      int tokens,
+      int numHeads,
+      int headDim,
+      MemorySegment x,
+      int ldx,
+      int begin,
+      int end,
+      KernelWorker worker) {
+    scalar.rope(pairing, ropeDim, cosSin, tokens, numHeads, headDim, x, ldx, begin, end, worker);
+  }
+
+  @Override
+  public void kvWrite(
+      KvCacheLayer cache,
+      MemorySegment slots,
+      int tokens,
+      MemorySegment k,
+      int ldk,
+      MemorySegment v,
+      int ldv,
+      int begin,
+      int end,
+      KernelWorker worker) {
+    scalar.kvWrite(cache, slots, tokens, k, ldk, v, ldv, begin, end, worker);
+  }
+
+  @Override
+  public void attention(
+      AttentionShape shape,
+      KvCacheLayer cache,
+      AttentionBatch batch,
+      MemorySegment q,
+      int ldq,
+      MemorySegment out,
+      int ldo,
+      int begin,
+      int end,
+      KernelWorker worker) {
+    long scratchBytes = attentionScratchBytes(shape);
+    ArgumentChecks.attention(shape, cache, batch, q, ldq, out, ldo, begin, end, worker, scratchBytes);
+    for (int item = begin; item < end; item++) {
+      VectorAttention.item(shape, cache, batch, item, q, ldq, out, ldo, worker.scratch());
+    }
+    OperationCost.attention(shape, cache, batch, begin, end, worker);
+  }
+
+  @Override
+  public long attentionScratchBytes(AttentionShape shape) {
+    return VectorAttention.scratchBytes(shape.headDim());
+  }
+
+  @Override
+  public void kvCopyBlocks(
+      MemorySegment[] caches,
+      long blockBytes,
+      int numBlocks,
+      MemorySegment pairs,
+      int numPairs,
+      int begin,
+      int end,
+      KernelWorker worker) {
+    scalar.kvCopyBlocks(caches, blockBytes, numBlocks, pairs, numPairs, begin, end, worker);
+  }
+
+  @Override
+  public void siluMul(
+      MemorySegment gate,
+      int ldGate,
+      MemorySegment up,
+      int ldUp,
+      int m,
+      int n,
+      MemorySegment y,
+      int ldy,
+      int begin,
+      int end,
+      KernelWorker worker) {
+    ArgumentChecks.binary(gate, ldGate, up, ldUp, m, n, y, ldy, begin, end);
+    for (int i = begin; i < end; i++) {
+      long gateAt = (long) i * ldGate * Float.BYTES;
+      VectorRows.siluMul(gate, gateAt, up, (long) i * ldUp * Float.BYTES, n, y, (long) i * ldy * Float.BYTES);
+    }
+    OperationCost.siluMul(n, begin, end, worker);
+  }
+
+  @Override
+  public void add(
+      MemorySegment a,
+      int lda,
+      MemorySegment b,
+      int ldb,
+      int m,
+      int n,
+      MemorySegment y,
+      int ldy,
+      int begin,
+      int end,
+      KernelWorker worker) {
+    ArgumentChecks.binary(a, lda, b, ldb, m, n, y, ldy, begin, end);
+    for (int i = begin; i < end; i++) {
+      long aAt = (long) i * lda * Float.BYTES;
+      VectorRows.add(a, aAt, b, (long) i * ldb * Float.BYTES, n, y, (long) i * ldy * Float.BYTES);
+    }
+    OperationCost.add(n, begin, end, worker);
+  }
+
+  @Override
+  public void softmax(
+      MemorySegment x,
+      int ldx,
+      float scale,
+      int m,
+      int n,
+      MemorySegment y,
+      int ldy,
+      int begin,
+      int end,
+      KernelWorker worker) {
+    ArgumentChecks.softmax(x, ldx, scale, m, n, y, ldy, begin, end);
+    for (int i = begin; i < end; i++) {
+      long yAt = (long) i * ldy * Float.BYTES;
+      VectorRows.softmax(x, (long) i * ldx * Float.BYTES, scale, n, y, yAt, worker.scratch());
+    }
+    OperationCost.softmax(n, begin, end, worker);
+  }
+}
