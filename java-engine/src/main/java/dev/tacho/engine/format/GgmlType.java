@@ -1,0 +1,90 @@
+package dev.tacho.engine.format;
+
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Every tensor type that GGUF files name, with its block, so that sizes and offsets of a file can be checked also where
+ * no kernel can compute with the type. A value; the table does not change.
+ */
+enum GgmlType {
+  F32(0, 1, 4),
+  F16(1, 1, 2),
+  Q4_0(2, 32, 18),
+  Q4_1(3, 32, 20),
+  Q5_0(6, 32, 22),
+  Q5_1(7, 32, 24),
+  Q8_0(8, 32, 34),
+  Q8_1(9, 32, 36),
+  Q2_K(10, 256, 84),
+  Q3_K(11, 256, 110),
+  Q4_K(12, 256, 144),
+  Q5_K(13, 256, 176),
+  Q6_K(14, 256, 210),
+  Q8_K(15, 256, 292),
+  IQ2_XXS(16, 256, 66),
+  IQ2_XS(17, 256, 74),
+  IQ3_XXS(18, 256, 98),
+  IQ1_S(19, 256, 50),
+  IQ4_NL(20, 32, 18),
+  IQ3_S(21, 256, 110),
+  IQ2_S(22, 256, 82),
+  IQ4_XS(23, 256, 136),
+  I8(24, 1, 1),
+  I16(25, 1, 2),
+  I32(26, 1, 4),
+  I64(27, 1, 8),
+  F64(28, 1, 8),
+  IQ1_M(29, 256, 56),
+  BF16(30, 1, 2),
+  TQ1_0(34, 256, 54),
+  TQ2_0(35, 256, 66),
+  MXFP4(39, 32, 17),
+  NVFP4(40, 64, 36),
+  Q1_0(41, 128, 18),
+  Q2_0(42, 64, 18);
+
+  /** Largest id that ggml has given out, also to types that were withdrawn. */
+  private static final int MAX_ID = 42;
+
+  private static final @Nullable GgmlType[] BY_ID = new @Nullable GgmlType[MAX_ID + 1];
+
+  static {
+    for (GgmlType type : values()) {
+      BY_ID[type.id] = type;
+    }
+  }
+
+  private final int id;
+  private final int blockElements;
+  private final int blockBytes;
+
+  GgmlType(int id, int blockElements, int blockBytes) {
+    this.id = id;
+    this.blockElements = blockElements;
+    this.blockBytes = blockBytes;
+  }
+
+  /** The type with this number, null for numbers never given out and for types that ggml withdrew. */
+  static @Nullable GgmlType ofId(int id) {
+    return id >= 0 && id <= MAX_ID ? BY_ID[id] : null;
+  }
+
+  /** How a message calls the type with this number. */
+  static String describe(int id) {
+    GgmlType type = ofId(id);
+    if (type != null) {
+      return type + " (" + id + ")";
+    }
+    return Integer.toUnsignedString(id) + (id >= 0 && id <= MAX_ID ? " (withdrawn by ggml)" : "");
+  }
+
+  /** Elements of a block; rows are whole blocks. */
+  int blockElements() {
+    return blockElements;
+  }
+
+  /** Bytes of a block. */
+  int blockBytes() {
+    return blockBytes;
+  }
+}
