@@ -3,6 +3,7 @@ package dev.tacho.engine.sampling;
 import dev.tacho.engine.SamplingParams;
 import java.util.Objects;
 import java.util.Set;
+import java.util.stream.IntStream;
 
 /**
  * What sampling keeps of one sequence from step to step: its parameters and its random numbers. Used by one thread at a
@@ -11,6 +12,7 @@ import java.util.Set;
 public final class SamplerState {
   private final SamplingParams params;
   private final Set<Integer> eosTokenIds;
+  private final int[] endTokenIds;
   private long randomState;
 
   /**
@@ -21,6 +23,11 @@ public final class SamplerState {
   public SamplerState(SamplingParams params, Set<Integer> eosTokenIds, long seed) {
     this.params = Objects.requireNonNull(params);
     this.eosTokenIds = Set.copyOf(eosTokenIds);
+    this.endTokenIds =
+        IntStream.concat(
+                this.eosTokenIds.stream().mapToInt(Integer::intValue),
+                params.stopTokenIds().stream().mapToInt(Integer::intValue))
+            .toArray();
     this.randomState = seed;
   }
 
@@ -32,6 +39,11 @@ public final class SamplerState {
   /** End-of-text ids of the model. */
   public Set<Integer> eosTokenIds() {
     return eosTokenIds;
+  }
+
+  /** End-of-text and stop ids, which {@code min_tokens} holds back; not a copy. */
+  int[] endTokenIds() {
+    return endTokenIds;
   }
 
   /** The next 64 random bits (SplitMix64). */

@@ -1,32 +1,118 @@
 package dev.tacho.engine.scheduler;
 
+import dev.tacho.engine.SamplingParams;
+import dev.tacho.engine.kv.BlockHasher;
 import dev.tacho.engine.kv.BlockTable;
+import dev.tacho.engine.kv.PrefixHashes;
+import dev.tacho.engine.kv.SequenceBlocks;
 import dev.tacho.engine.sampling.SamplerState;
+import dev.tacho.metrics.event.FinishReason;
 import java.util.Arrays;
+import java.util.Collection;
+import org.jspecify.annotations.Nullable;
 
 /**
  * One sequence of tokens that the engine extends: a request, or one of the n of a request. Owned by the engine thread
  * from the moment it enters the scheduler.
  */
 public final class Sequence {
+  /** {@link #stopTokenId()} of a sequence that no stop token has ended. */
+  public static final int NO_STOP_TOKEN = -1;
+
+  /** A draft whose id the scheduler does not know. */
+  public static final int DRAFT_PLACEHOLDER = -1;
+
+  private static final int SPARE_TOKENS = 256;
+  private static final int[] NO_DRAFTS = {};
+
+  // What the request says.
   private final String requestId;
+  private final int slot;
+  private final int generation;
   private final SamplerState sampler;
-  private final BlockTable blockTable = new BlockTable();
+  private final long arrivalNanos;
+  private final int priority;
+  private final int maxTokens;
+  private final boolean prefixLookup;
+  private final boolean arrivesBlocked;
+  private final String adapterName;
+  private final int[] eosTokenIds;
+  private final int[] stopTokenIds;
+  private final @Nullable RepetitionLimit repetition;
+
+  // Tokens and blocks.
+  private final SequenceBlocks blocks;
   private final int promptLength;
   private int[] tokens;
   private int length;
 
+  // State; all of it is the scheduler's.
+  SequenceState state = SequenceState.NEW;
+  int computedTokens;
+  int inFlightTokens;
+  // The part of them that was scheduled before the last preemption: delivered, but no longer part of the computed ones.
+  int staleTokens;
+  // Tokens that steps in flight will give, drafts that they check included; asynchronous scheduling only.
+  int placeholders;
+  // Draft tokens for the next step.
+  int[] drafts = NO_DRAFTS;
+  int numDrafts;
+  // The last step scheduled left some of its tokens uncomputed, so it samples nothing.
+  boolean midPrompt;
+  // Passed over for lack of something else than room.
+  boolean deferred;
+  // What a blocked sequence lacked is there; the planner has not come to it yet.
+  boolean unblocked;
+  int numPreemptions;
+  int cachedTokens;
+  boolean prefillReported;
+  int stopTokenId = NO_STOP_TOKEN;
+  @Nullable FinishReason finishReason;
+  // The last step that scheduled this sequence, and the last one whose output for it is thrown away.
+  long scheduledStep;
+  long discardedStep;
+  // The step that must have ended before the blocks of an aborted sequence are free.
+  long fencedByStep;
+
+  // Links of the one list or heap that holds the sequence.
+  @Nullable Sequence previous;
+  @Nullable Sequence next;
+  int heapIndex = -1;
+
+  private Sequence(Builder b) {
+    requestId = b.requestId;
+    slot = b.slot;
+    generation = b.generation;
+    sampler = b.sampler;
+    arrivalNanos = b.arrivalNanos;
+    priority = b.priority;
+    maxTokens = b.maxTokens;
+    prefixLookup = b.prefixLookup;
+    arrivesBlocked = b.blocked;
+    adapterName = b.adapterName;
+    repetition = b.repetition;
+    blocks = new SequenceBlocks(new PrefixHashes(b.adapterName, b.cacheSalt));
+    SamplingParams params = b.sampler.params();
+    eosTokenIds = params.ignoreEos() ? new int[0] : toInts(b.sampler.eosTokenIds());
+    stopTokenIds = toInts(params.stopTokenIds());
+    promptLength = b.promptTokens.length;
+    length = promptLength;
+    tokens = Arrays.copyOf(b.promptTokens, promptLength + Math.min(maxTokens, SPARE_TOKENS));
+  }
+
+  private static int[] toInts(Collection<Integer> ids) {
+    return ids.stream().mapToInt(Integer::intValue).toArray();
+  }
+
   /**
+   * Starts a sequence.
+   *
    * @param requestId unique among the live ones
    * @param promptTokens the prompt, at least one id
    * @param sampler parameters and random numbers
    */
-  public Sequence(String requestId, int[] promptTokens, SamplerState sampler) {
-    this.requestId = requestId;
-    this.sampler = sampler;
-    this.promptLength = promptTokens.length;
-    this.length = promptTokens.length;
-    this.tokens = Arrays.copyOf(promptTokens, promptTokens.length + 16);
+  public static Builder builder(String requestId, int[] promptTokens, SamplerState sampler) {
+    return new Builder(requestId, promptTokens, sampler);
   }
 
   /** The request's id. */
@@ -34,14 +120,59 @@ public final class Sequence {
     return requestId;
   }
 
+  /** The owner's index for what it keeps of this sequence. */
+  public int slot() {
+    return slot;
+  }
+
+  /** Tells this sequence from earlier ones in the same slot. */
+  public int generation() {
+    return generation;
+  }
+
   /** Parameters and random numbers of the sampler. */
   public SamplerState sampler() {
     return sampler;
   }
 
-  /** The sequence's KV blocks. */
+  /** When the request arrived; orders the queue under the priority policy. */
+  public long arrivalNanos() {
+    return arrivalNanos;
+  }
+
+  /** Smaller is more urgent. */
+  public int priority() {
+    return priority;
+  }
+
+  /** Output tokens at most. */
+  public int maxTokens() {
+    return maxTokens;
+  }
+
+  /** False if the prefix cache must not be read, because all prompt positions are to be computed. */
+  public boolean prefixLookup() {
+    return prefixLookup;
+  }
+
+  /** True if it may not run before {@link Scheduler#unblock}. */
+  public boolean arrivesBlocked() {
+    return arrivesBlocked;
+  }
+
+  /** Name of the LoRA adapter, empty for none. */
+  public String adapterName() {
+    return adapterName;
+  }
+
+  /** The sequence's KV blocks; those of the first cache group where there are several. */
   public BlockTable blockTable() {
-    return blockTable;
+    return blocks.table(0);
+  }
+
+  /** The sequence's KV blocks of all cache groups. */
+  public SequenceBlocks blocks() {
+    return blocks;
   }
 
   /** Tokens of the prompt. */
@@ -54,9 +185,80 @@ public final class Sequence {
     return length;
   }
 
+  /** Tokens of the output. */
+  public int outputLength() {
+    return length - promptLength;
+  }
+
   /** Token at a position of prompt and output. */
   public int token(int position) {
+    if (position >= length) {
+      throw new IndexOutOfBoundsException("token " + position + " of " + length);
+    }
     return tokens[position];
+  }
+
+  /** Where it is in its life. */
+  public SequenceState state() {
+    return state;
+  }
+
+  /** Leading tokens whose keys and values are in the KV cache or in a step that has been scheduled. */
+  public int computedTokens() {
+    return computedTokens;
+  }
+
+  /** Tokens scheduled in steps whose output has not been processed. */
+  public int inFlightTokens() {
+    return inFlightTokens;
+  }
+
+  /** Draft tokens that wait for the next step. */
+  public int numDrafts() {
+    return numDrafts;
+  }
+
+  /** How often it lost its blocks to another sequence. */
+  public int numPreemptions() {
+    return numPreemptions;
+  }
+
+  /** Why it ended, or null while it lives. */
+  public @Nullable FinishReason finishReason() {
+    return finishReason;
+  }
+
+  /** The stop token that ended it (not an end-of-text token), or {@link #NO_STOP_TOKEN}. */
+  public int stopTokenId() {
+    return stopTokenId;
+  }
+
+  /** True if the sequence is in the queue or takes part in steps. */
+  public boolean isLive() {
+    return state != SequenceState.NEW && state != SequenceState.FINISHED;
+  }
+
+  /** Sets the drafts for the next step to {@code count} placeholders. */
+  void padDrafts(int count) {
+    if (drafts.length < count) {
+      drafts = new int[count];
+    }
+    Arrays.fill(drafts, 0, count, DRAFT_PLACEHOLDER);
+    numDrafts = count;
+  }
+
+  /** Sets the drafts for the next step. */
+  void setDrafts(int[] ids, int count) {
+    if (drafts.length < count) {
+      drafts = new int[count];
+    }
+    System.arraycopy(ids, 0, drafts, 0, count);
+    numDrafts = count;
+  }
+
+  /** Hashes the blocks that have become full. */
+  void hashBlocks(BlockHasher hasher) {
+    blocks.hashes().extend(hasher, tokens, length);
   }
 
   /** Appends an output token. */
@@ -65,5 +267,134 @@ public final class Sequence {
       tokens = Arrays.copyOf(tokens, length * 2);
     }
     tokens[length++] = id;
+  }
+
+  /**
+   * Applies the stop rules to the token appended last, in their order: end-of-text, stop tokens, length, repetition.
+   * {@code min_tokens} does not hold back the first two: the sampler never chooses those tokens before it.
+   *
+   * @return why the sequence ends, or null
+   */
+  @Nullable FinishReason stopReason(int maxModelLen) {
+    int last = tokens[length - 1];
+    if (contains(eosTokenIds, last)) {
+      return FinishReason.STOP;
+    }
+    if (contains(stopTokenIds, last)) {
+      stopTokenId = last;
+      return FinishReason.STOP;
+    }
+    if (length >= maxModelLen || outputLength() >= maxTokens) {
+      return FinishReason.LENGTH;
+    }
+    if (repetition != null && outputLength() >= sampler.params().minTokens() && repetition.reachedBy(this)) {
+      return FinishReason.REPETITION;
+    }
+    return null;
+  }
+
+  private static boolean contains(int[] ids, int id) {
+    for (int i : ids) {
+      if (i == id) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  @Override
+  public String toString() {
+    return requestId + " " + state + " " + computedTokens + "/" + length;
+  }
+
+  /** Collects what a sequence is made of. */
+  public static final class Builder {
+    private final String requestId;
+    private final int[] promptTokens;
+    private final SamplerState sampler;
+    private int slot;
+    private int generation;
+    private long arrivalNanos;
+    private int priority;
+    private int maxTokens;
+    private boolean prefixLookup = true;
+    private boolean blocked;
+    private String adapterName = "";
+    private String cacheSalt = "";
+    private @Nullable RepetitionLimit repetition;
+
+    private Builder(String requestId, int[] promptTokens, SamplerState sampler) {
+      if (promptTokens.length == 0) {
+        throw new IllegalArgumentException("the prompt of " + requestId + " has no token");
+      }
+      this.requestId = requestId;
+      this.promptTokens = promptTokens;
+      this.sampler = sampler;
+      this.maxTokens = sampler.params().maxTokens();
+    }
+
+    /** The owner's index for what it keeps, and what tells this sequence from earlier ones there. */
+    public Builder slot(int index, int slotGeneration) {
+      slot = index;
+      generation = slotGeneration;
+      return this;
+    }
+
+    /** See {@link Sequence#arrivalNanos()}. */
+    public Builder arrivalNanos(long value) {
+      arrivalNanos = value;
+      return this;
+    }
+
+    /** See {@link Sequence#priority()}. */
+    public Builder priority(int value) {
+      priority = value;
+      return this;
+    }
+
+    /** Output tokens at most, already cut to what the context leaves; default: the parameters' own. */
+    public Builder maxTokens(int value) {
+      maxTokens = value;
+      return this;
+    }
+
+    /** See {@link Sequence#prefixLookup()}. */
+    public Builder prefixLookup(boolean value) {
+      prefixLookup = value;
+      return this;
+    }
+
+    /** The sequence waits until {@link Scheduler#unblock}, and lets others go ahead. */
+    public Builder blocked(boolean value) {
+      blocked = value;
+      return this;
+    }
+
+    /** Name of the LoRA adapter: prefixes are shared only under the same one. */
+    public Builder adapterName(String value) {
+      adapterName = value;
+      return this;
+    }
+
+    /** Prefixes are shared only under the same salt. */
+    public Builder cacheSalt(String value) {
+      cacheSalt = value;
+      return this;
+    }
+
+    /** Ends the sequence when its output repeats itself. */
+    public Builder repetition(RepetitionLimit value) {
+      repetition = value;
+      return this;
+    }
+
+    /** The sequence. */
+    public Sequence build() {
+      if (maxTokens < 1) {
+        throw new IllegalArgumentException(
+            "max_tokens of " + requestId + " is " + maxTokens + ", at least 1 is needed");
+      }
+      return new Sequence(this);
+    }
   }
 }

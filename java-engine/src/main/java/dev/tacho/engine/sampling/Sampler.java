@@ -1,0 +1,110 @@
+package dev.tacho.engine.sampling;
+
+import dev.tacho.engine.SamplingParams;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Chooses a token from a row of logits: min_tokens, then greedy or temperature, min_p, top_k, top_p and a draw with the
+ * sequence's own random numbers. Log-probabilities are those of the row before all that. One a worker: it owns scratch
+ * memory of the size of the vocabulary and is used by one thread at a time. It allocates nothing unless
+ * log-probabilities are asked for.
+ *
+ * <p>The result depends on the row, the parameters and the state alone. A NaN counts as minus infinity, so the id is
+ * always in range; {@link #sawNan()} tells of it.
+ */
+public final class Sampler {
+  private final int vocabSize;
+  private final float[] row;
+  private final Candidates candidates;
+  private @Nullable TokenLogprobs logprobs;
+  private boolean sawNan;
+
+  /**
+   * @param vocabSize elements of a row of logits
+   */
+  public Sampler(int vocabSize) {
+    if (vocabSize < 1) {
+      throw new IllegalArgumentException("vocabulary of " + vocabSize + " tokens");
+    }
+    this.vocabSize = vocabSize;
+    row = new float[vocabSize];
+    candidates = new Candidates(vocabSize);
+  }
+
+  /**
+   * Chooses a token.
+   *
+   * @param logits f32, at least {@code firstElement + vocabSize} elements
+   * @param firstElement where the row begins
+   * @param state of the sequence; a draw advances its random numbers, greedy does not
+   * @param outputTokens output tokens that the sequence has so far
+   * @return an id in [0, vocabSize)
+   */
+  public int sample(MemorySegment logits, long firstElement, SamplerState state, int outputTokens) {
+    read(logits, firstElement);
+    SamplingParams params = state.params();
+    if (outputTokens < params.minTokens()) {
+      mask(state.endTokenIds());
+    }
+    int id = params.isGreedy() ? argmax() : draw(params, state);
+    logprobs = null;
+    if (params.logprobs() >= 0) {
+      // The mask has changed the row; what is reported comes from the logits as they were.
+      read(logits, firstElement);
+      logprobs = RawLogprobs.of(row, id, params.logprobs());
+    }
+    return id;
+  }
+
+  /** Log-probabilities of the token chosen last, or null if its parameters do not ask for them. */
+  public @Nullable TokenLogprobs logprobs() {
+    return logprobs;
+  }
+
+  /** True if the row of the token chosen last held a NaN. */
+  public boolean sawNan() {
+    return sawNan;
+  }
+
+  private int draw(SamplingParams params, SamplerState state) {
+    return distribution(params.temperature(), params.minP(), params.topK(), params.topP()).at(state.nextDouble());
+  }
+
+  /** What these parameters leave of the present row; valid until the next token is chosen. */
+  Candidates distribution(float temperature, float minP, int topK, float topP) {
+    candidates.select(row, argmax(), temperature, minP, topK, topP);
+    return candidates;
+  }
+
+  private void read(MemorySegment logits, long firstElement) {
+    MemorySegment.copy(logits, ValueLayout.JAVA_FLOAT, firstElement * Float.BYTES, row, 0, vocabSize);
+    sawNan = false;
+    for (int i = 0; i < row.length; i++) {
+      if (Float.isNaN(row[i])) {
+        row[i] = Float.NEGATIVE_INFINITY;
+        sawNan = true;
+      }
+    }
+  }
+
+  private void mask(int[] ids) {
+    for (int id : ids) {
+      if (id >= 0 && id < vocabSize) {
+        row[id] = Float.NEGATIVE_INFINITY;
+      }
+    }
+  }
+
+  /** The largest logit's id, the lowest at a tie; 0 if all are minus infinity. */
+  private int argmax() {
+    int best = 0;
+    for (int i = 1; i < row.length; i++) {
+      if (row[i] > row[best]) {
+        best = i;
+      }
+    }
+    return best;
+  }
+}

@@ -1,0 +1,290 @@
+package dev.tacho.engine.scheduler;
+
+import dev.tacho.engine.kv.BlockAllocator;
+import dev.tacho.engine.kv.KvBlockPool;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Forms the plan of a step: running sequences first, in the order of their admission, then waiting ones. Owns who runs
+ * and who waits; the {@link Scheduler} adds sequences and takes them away. Engine thread only.
+ */
+final class StepPlanner {
+  private final SchedulerConfig config;
+  private final KvBlockPool pool;
+  private final BlockAllocator blocks;
+  private final SchedulerListener listener;
+  private final SequenceList running = new SequenceList();
+  private final WaitingQueue waiting;
+  private final AdapterBudget adapters;
+  private final PrefillCadence cadence;
+  private PauseState pause = PauseState.UNPAUSED;
+  private int numDeferred;
+
+  // Of the step being planned.
+  private int budget;
+  private boolean preempted;
+  private boolean computesPrompt;
+  private boolean continuesPrompt;
+
+  StepPlanner(SchedulerConfig config, KvBlockPool pool, BlockAllocator blocks, SchedulerListener listener) {
+    this.config = config;
+    this.pool = pool;
+    this.blocks = blocks;
+    this.listener = listener;
+    waiting = config.policy().newQueue();
+    adapters = new AdapterBudget(config.maxLoras());
+    cadence = new PrefillCadence(config.prefillScheduleInterval());
+  }
+
+  SequenceList running() {
+    return running;
+  }
+
+  WaitingQueue waiting() {
+    return waiting;
+  }
+
+  int numDeferred() {
+    return numDeferred;
+  }
+
+  void setPause(PauseState state) {
+    pause = state;
+  }
+
+  /** Takes a sequence out of the running or the waiting ones. */
+  void remove(Sequence s) {
+    if (s.state == SequenceState.RUNNING) {
+      running.remove(s);
+      adapters.stopped(s);
+    } else {
+      waiting.remove(s);
+      setDeferred(s, false);
+    }
+  }
+
+  /** Sends a running sequence back to the queue without its blocks. Its tokens stay. */
+  void preempt(Sequence s, long nanos) {
+    remove(s);
+    blocks.release(s.blocks());
+    s.staleTokens = s.inFlightTokens;
+    s.computedTokens = 0;
+    s.placeholders = 0;
+    s.numDrafts = 0;
+    s.numPreemptions++;
+    s.state = SequenceState.PREEMPTED;
+    waiting.addPreempted(s);
+    listener.preempted(s, nanos);
+  }
+
+  /** Fills a plan. */
+  void plan(StepPlan plan, long nanos) {
+    budget = pause == PauseState.PAUSED_ALL ? 0 : config.maxNumScheduledTokens();
+    preempted = false;
+    computesPrompt = false;
+    continuesPrompt = false;
+    int threshold = prefillThreshold();
+    cadence.begin(running);
+    planRunning(plan, threshold, nanos);
+    if (!preempted && pause == PauseState.UNPAUSED) {
+      planWaiting(plan, threshold, nanos);
+      waiting.endPass();
+      cadence.admissionsDone(waiting.size() - numDeferred);
+    }
+    cadence.end(plan.numTokens() > 0, computesPrompt);
+    advance(plan);
+  }
+
+  /** Tokens of one sequence in this step at most. A lone sequence gets the whole budget. */
+  private int prefillThreshold() {
+    int unfinished = running.size() + waiting.size();
+    int threshold = config.longPrefillTokenThreshold();
+    if (threshold == 0 || unfinished <= 1) {
+      return Integer.MAX_VALUE;
+    }
+    return config.adaptiveLongPrefillThreshold()
+        ? Math.max(threshold, config.maxNumBatchedTokens() / unfinished)
+        : threshold;
+  }
+
+  private void planRunning(StepPlan plan, int threshold, long nanos) {
+    Sequence s = running.first();
+    while (s != null && budget > 0) {
+      int n = wanted(s, threshold);
+      if (n <= 0) {
+        s = s.next;
+        continue;
+      }
+      Sequence following = makeRoom(s, n, plan, nanos);
+      if (s.state == SequenceState.RUNNING) {
+        continuesPrompt |= s.midPrompt;
+        record(plan, s, n);
+        s = s.next;
+      } else if (config.policy() == SchedulingPolicy.FCFS) {
+        return;
+      } else {
+        s = following;
+      }
+    }
+    computesPrompt = continuesPrompt;
+  }
+
+  /** Tokens that a running sequence could compute in this step, blocks aside. */
+  private int wanted(Sequence s, int threshold) {
+    if (s.placeholders > 0
+        && (long) s.computedTokens + 2 - s.placeholders >= (long) s.promptLength() + s.maxTokens()) {
+      // The step in flight surely gives its last token.
+      return 0;
+    }
+    if (s.midPrompt && cadence.holds()) {
+      return 0;
+    }
+    int n = Math.min(s.length() + s.numDrafts + s.placeholders - s.computedTokens, threshold);
+    return Math.min(Math.min(n, budget), config.maxModelLen() - s.computedTokens - 1);
+  }
+
+  /**
+   * Gets the blocks for a running sequence's next tokens, preempting others and in the end itself.
+   *
+   * @return what stood behind it if it was preempted itself
+   */
+  private @Nullable Sequence makeRoom(Sequence s, int n, StepPlan plan, long nanos) {
+    while (!blocks.extend(s.blocks(), s.computedTokens, s.inFlightTokens, n, s.promptLength())) {
+      Sequence victim = config.policy().victim(running);
+      if (victim == null) {
+        throw new IllegalStateException(s + " wants blocks but does not run");
+      }
+      if (victim.scheduledStep == plan.step()) {
+        budget += plan.remove(victim);
+        if (config.guardBlocks()) {
+          // What this step would have put into its blocks is not computed, so nobody may find it there.
+          blocks.forget(victim.blocks(), victim.computedTokens / pool.blockTokens());
+        }
+      }
+      Sequence following = victim.next;
+      preempt(victim, nanos);
+      preempted = true;
+      if (victim == s) {
+        return following;
+      }
+    }
+    return null;
+  }
+
+  private void planWaiting(StepPlan plan, int threshold, long nanos) {
+    boolean decodesRun = plan.numSequences() > 0;
+    while (budget > 0 && running.size() < config.maxNumActiveSeqs()) {
+      Sequence s = waiting.peek();
+      if (s == null) {
+        return;
+      }
+      if (s.state == SequenceState.BLOCKED && s.unblocked) {
+        s.state = SequenceState.WAITING;
+      }
+      if (s.state == SequenceState.BLOCKED || !adapters.admits(s)) {
+        setDeferred(s, true);
+        waiting.passOver(s);
+        continue;
+      }
+      int hits = lookup(s);
+      int left = s.length() - hits;
+      if (cadence.holds() && left > 1) {
+        return;
+      }
+      int n = left;
+      if (isPadded(left, hits, decodesRun)) {
+        n = 1 + config.numSpeculativeTokens();
+        if (n > budget) {
+          return;
+        }
+      }
+      n = Math.min(n, threshold);
+      if (!config.enableChunkedPrefill() && n > budget) {
+        return;
+      }
+      n = Math.min(n, budget);
+      if (!blocks.admit(s.blocks(), n, s.length(), s.promptLength(), running.size() > 0)) {
+        return;
+      }
+      admit(s, hits, nanos);
+      computesPrompt |= left > 1;
+      if (n > left) {
+        s.padDrafts(n - left);
+      }
+      record(plan, s, n);
+    }
+  }
+
+  private int lookup(Sequence s) {
+    int hits = 0;
+    if (s.prefixLookup()) {
+      hits = blocks.lookup(s.blocks(), s.length());
+    } else {
+      blocks.skipLookup();
+    }
+    if (s.state != SequenceState.PREEMPTED) {
+      s.cachedTokens = hits;
+    }
+    return hits;
+  }
+
+  /** True if an admission of one token is filled up with drafts, so that a batch of decodes stays uniform. */
+  private boolean isPadded(int left, int hits, boolean decodesRun) {
+    int k = config.numSpeculativeTokens();
+    return k > 0
+        && left == 1
+        && !continuesPrompt
+        && (decodesRun || hits > 0)
+        && hits + 1 + k + 1 <= config.maxModelLen();
+  }
+
+  private void admit(Sequence s, int hits, long nanos) {
+    if (s.prefixLookup() && pool.prefixCaching()) {
+      listener.prefixCacheQueried(s, s.length(), hits, s.state == SequenceState.PREEMPTED);
+    }
+    remove(s);
+    running.addLast(s);
+    adapters.started(s);
+    s.state = SequenceState.RUNNING;
+    s.computedTokens = hits;
+    listener.scheduled(s, nanos);
+  }
+
+  private void record(StepPlan plan, Sequence s, int n) {
+    int end = s.computedTokens + n;
+    int known = s.length() + s.placeholders;
+    int drafts = Math.max(0, end - known);
+    plan.add(s, n, s.computedTokens, end >= known, drafts);
+    s.numDrafts = 0;
+    s.scheduledStep = plan.step();
+    budget -= n;
+  }
+
+  /** Moves the sequences of a plan on, before the step has run: what it computes counts as computed. */
+  private void advance(StepPlan plan) {
+    for (int i = 0; i < plan.numSequences(); i++) {
+      Sequence s = plan.sequence(i);
+      s.computedTokens += plan.scheduledTokens(i);
+      s.inFlightTokens += plan.scheduledTokens(i);
+      s.midPrompt = !plan.samples(i);
+      if (config.asyncScheduling() && plan.samples(i)) {
+        s.placeholders += 1 + plan.numDrafts(i);
+        s.padDrafts(config.numSpeculativeTokens());
+      }
+    }
+  }
+
+  /** Puts a new sequence into the queue. */
+  void add(Sequence s) {
+    s.state = s.arrivesBlocked() ? SequenceState.BLOCKED : SequenceState.WAITING;
+    setDeferred(s, s.arrivesBlocked());
+    waiting.add(s);
+  }
+
+  private void setDeferred(Sequence s, boolean deferred) {
+    if (s.deferred != deferred) {
+      s.deferred = deferred;
+      numDeferred += deferred ? 1 : -1;
+    }
+  }
+}

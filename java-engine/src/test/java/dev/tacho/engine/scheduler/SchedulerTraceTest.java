@@ -1,0 +1,57 @@
+package dev.tacho.engine.scheduler;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
+import java.io.InputStream;
+import java.util.Objects;
+import java.util.stream.Stream;
+import java.util.stream.StreamSupport;
+import java.util.zip.GZIPInputStream;
+import org.junit.jupiter.api.DynamicTest;
+import org.junit.jupiter.api.TestFactory;
+
+/** Recorded runs of the reference scheduler: ours takes the same decisions, step by step. */
+class SchedulerTraceTest {
+  private static JsonNode load() throws IOException {
+    try (InputStream in = SchedulerTraceTest.class.getResourceAsStream("/scheduler/scheduler-visible.json.gz")) {
+      return new ObjectMapper().readTree(new GZIPInputStream(Objects.requireNonNull(in)));
+    }
+  }
+
+  @TestFactory
+  Stream<DynamicTest> replays() throws IOException {
+    return StreamSupport.stream(load().get("cases").spliterator(), false)
+        .map(traceCase -> DynamicTest.dynamicTest(traceCase.get("id").asText(), () -> replay(traceCase)));
+  }
+
+  private static void replay(JsonNode traceCase) {
+    TraceReplayer replayer = new TraceReplayer(traceCase.get("config"));
+    JsonNode ops = traceCase.get("ops");
+    for (int i = 0; i < ops.size(); i++) {
+      JsonNode op = ops.get(i);
+      ObjectNode actual = replayer.execute(i, op);
+      String where = traceCase.get("id").asText() + ", operation " + i + " " + op.get("op").asText() + ": ";
+      compare(where, op.path("expect"), actual);
+    }
+    assertThat(replayer.audit()).as("audit").isTrue();
+  }
+
+  private static void compare(String where, JsonNode expected, JsonNode actual) {
+    expected
+        .properties()
+        .forEach(
+            e -> {
+              JsonNode value = actual.get(e.getKey());
+              if (e.getValue().isObject() && value != null && value.isObject()) {
+                assertThat(value.size()).as(where + e.getKey() + " " + value).isEqualTo(e.getValue().size());
+                compare(where + e.getKey() + ".", e.getValue(), value);
+              } else {
+                assertThat(String.valueOf(value)).as(where + e.getKey()).isEqualTo(e.getValue().toString());
+              }
+            });
+  }
+}
