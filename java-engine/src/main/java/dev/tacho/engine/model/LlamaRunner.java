@@ -1,0 +1,191 @@
+package dev.tacho.engine.model;
+
+import static java.lang.foreign.ValueLayout.JAVA_FLOAT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import dev.tacho.engine.kernel.KernelWorker;
+import dev.tacho.engine.kernel.Kernels;
+import dev.tacho.engine.kernel.KvCacheLayer;
+import dev.tacho.engine.kernel.Operation;
+import dev.tacho.engine.kv.KvMemory;
+import dev.tacho.engine.parallel.WorkerTeam;
+import dev.tacho.engine.scheduler.StepPlan;
+import dev.tacho.engine.scheduler.StepResult;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Runs models of the Llama family on a team of CPU threads: every member runs the {@link LlamaProgram} over its share,
+ * sampling included. Results depend neither on the number of members nor on what else is in a step.
+ *
+ * <p>One step may be in flight; its two handles alternate. The runner owns the team and the scratch; the weights and
+ * the KV cache are the caller's, who closes them after the runner. Nothing is allocated in a step once the first ones
+ * have passed, no lock is taken, no clock is read.
+ */
+public final class LlamaRunner implements ModelRunner {
+  private final Arena arena;
+  private final WorkerTeam team;
+  private final LlamaProgram program;
+  private final Activations activations;
+  private final ModelConfig config;
+  private final StepHandle[] handles;
+  private volatile OperationCounters @Nullable [] lastCounters;
+  private @Nullable StepHandle inFlight;
+  private int nextHandle;
+
+  /**
+   * Takes the scratch for the largest step.
+   *
+   * @param weights of the model, kept open by the caller until the runner is closed
+   * @param cache the KV cache of each layer, the same
+   * @param limits the largest step
+   * @param team runs the steps; the runner's own once this constructor has returned
+   * @throws IllegalArgumentException if the cache does not have the model's layers and heads
+   */
+  @SuppressWarnings("MustBeClosedChecker") // close() closes it
+  public LlamaRunner(Weights weights, KvMemory cache, RunnerLimits limits, WorkerTeam team) {
+    this.team = team;
+    config = weights.config();
+    int numBlocks = checkCache(cache, config);
+    arena = Arena.ofShared();
+    try {
+      activations = Activations.allocate(arena, config, limits);
+      handles = new StepHandle[2];
+      for (int i = 0; i < handles.length; i++) {
+        handles[i] = new StepHandle(new StepInputs(arena, limits, config.vocabSize(), numBlocks, config.kvHeads()));
+      }
+      program = new LlamaProgram(weights, cache, activations, team.size(), handles[0].inputs());
+      team.launch(member -> program.prepare(member, arena));
+      team.await();
+    } catch (Throwable failure) {
+      arena.close();
+      throw failure;
+    }
+  }
+
+  /**
+   * Bytes of scratch that a runner with these limits takes, the KV cache and the weights apart.
+   *
+   * @param teamSize members of its team
+   */
+  public static long scratchBytes(ModelConfig config, RunnerLimits limits, Kernels kernels, int teamSize) {
+    long workers = Math.multiplyExact(teamSize, kernels.attentionScratchBytes(config.attentionShape()));
+    long inputs = 2 * StepInputs.bytes(limits, config.kvHeads());
+    return Math.addExact(Activations.bytes(config, limits), Math.addExact(workers, inputs));
+  }
+
+  private static int checkCache(KvMemory cache, ModelConfig config) {
+    KvCacheLayer layer = cache.layer(0);
+    if (cache.numLayers() != config.layers()
+        || layer.numKvHeads() != config.kvHeads()
+        || layer.headDim() != config.headDim()) {
+      throw new IllegalArgumentException(
+          "KV cache of " + cache.numLayers() + " layers, " + layer.numKvHeads() + " heads of " + layer.headDim()
+              + " elements; the model has " + config.layers() + ", " + config.kvHeads() + " and " + config.headDim());
+    }
+    return layer.numBlocks();
+  }
+
+  @Override
+  public StepHandle launch(StepPlan plan) {
+    if (lastCounters != null) {
+      throw new IllegalStateException("the runner is closed");
+    }
+    if (inFlight != null) {
+      throw new IllegalStateException("a step is in flight");
+    }
+    StepHandle handle = handles[nextHandle];
+    StepInputs inputs = handle.inputs();
+    boolean launched = false;
+    try {
+      inputs.load(plan);
+      if (inputs.numTokens() > 0) {
+        program.setInputs(inputs);
+        team.launch(program);
+      }
+      launched = true;
+    } finally {
+      if (!launched) {
+        inputs.clear();
+      }
+    }
+    inFlight = handle;
+    nextHandle = 1 - nextHandle;
+    return handle;
+  }
+
+  @Override
+  public StepResult await(StepHandle handle) {
+    if (handle != inFlight) {
+      throw new IllegalStateException("the handle is not that of the step in flight");
+    }
+    StepInputs inputs = handle.inputs();
+    inFlight = null;
+    try {
+      if (inputs.numTokens() > 0) {
+        team.await();
+      }
+      inputs.write(handle.result());
+      return handle.result();
+    } finally {
+      inputs.clear();
+    }
+  }
+
+  @Override
+  public OperationCounters counters(Operation operation) {
+    OperationCounters @Nullable [] last = lastCounters;
+    if (last == null) {
+      try {
+        return sum(operation);
+      } catch (IllegalStateException closedMeanwhile) {
+        last = lastCounters;
+        if (last == null) {
+          throw closedMeanwhile;
+        }
+      }
+    }
+    return last[operation.ordinal()];
+  }
+
+  private OperationCounters sum(Operation operation) {
+    long calls = 0;
+    long flops = 0;
+    long readBytes = 0;
+    long writeBytes = 0;
+    for (int i = 0; i < team.size(); i++) {
+      MemorySegment line = program.member(i).worker().line(operation);
+      calls += line.get(JAVA_LONG, KernelWorker.CALLS_OFFSET);
+      flops += line.get(JAVA_LONG, KernelWorker.FLOPS_OFFSET);
+      readBytes += line.get(JAVA_LONG, KernelWorker.READ_BYTES_OFFSET);
+      writeBytes += line.get(JAVA_LONG, KernelWorker.WRITE_BYTES_OFFSET);
+    }
+    return new OperationCounters(calls, flops, readBytes, writeBytes);
+  }
+
+  /** Logits of a sampled row of the step awaited last, in the order of the plan; valid until the next launch. */
+  float[] logits(int sampledRow) {
+    int vocabulary = config.vocabSize();
+    float[] row = new float[vocabulary];
+    long first = (long) sampledRow * vocabulary * Float.BYTES;
+    MemorySegment.copy(activations.logits(), JAVA_FLOAT, first, row, 0, vocabulary);
+    return row;
+  }
+
+  @Override
+  public void close() {
+    if (lastCounters != null) {
+      return;
+    }
+    inFlight = null;
+    team.close();
+    Operation[] operations = Operation.values();
+    OperationCounters[] last = new OperationCounters[operations.length];
+    for (Operation operation : operations) {
+      last[operation.ordinal()] = sum(operation);
+    }
+    lastCounters = last;
+    arena.close();
+  }
+}
