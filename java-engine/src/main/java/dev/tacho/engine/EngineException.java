@@ -8,7 +8,9 @@ public abstract sealed class EngineException extends RuntimeException
         ModelFormatException,
         EngineDeadException,
         EngineClosedException,
-        InvalidRequestException {
+        InvalidRequestException,
+        RequestFailedException,
+        ConfigurationException {
   private static final long serialVersionUID = 1L;
 
   EngineException(String message) {

@@ -1,0 +1,22 @@
+package dev.tacho.engine;
+
+/** An engine option that is unknown, out of range, or does not go together with the others or the machine. */
+public final class ConfigurationException extends EngineException {
+  private static final long serialVersionUID = 1L;
+
+  private final String option;
+
+  /**
+   * @param option the option as on the command line, e.g. {@code "kv-cache-memory"}
+   * @param problem what is wrong, with the value and the limit
+   */
+  public ConfigurationException(String option, String problem) {
+    super("--" + option + ": " + problem);
+    this.option = option;
+  }
+
+  /** The option as on the command line, without dashes before it. */
+  public String option() {
+    return option;
+  }
+}

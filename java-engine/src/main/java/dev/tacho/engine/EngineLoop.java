@@ -1,0 +1,299 @@
+package dev.tacho.engine;
+
+import dev.tacho.engine.model.ModelRunner;
+import dev.tacho.engine.scheduler.Scheduler;
+import dev.tacho.engine.scheduler.Sequence;
+import dev.tacho.engine.scheduler.StepOutputs;
+import dev.tacho.engine.scheduler.StepPlan;
+import dev.tacho.engine.scheduler.StepResult;
+import dev.tacho.metrics.event.FinishReason;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The engine thread: takes requests and aborts from the inbox, plans a step, has it computed, records it and hands its
+ * tokens to the output thread, over and over; it waits when there is nothing to do. It owns the scheduler and
+ * everything below it, runs no foreign code, logs nothing and allocates nothing in a step of running sequences.
+ *
+ * <p>The clock is read once a step, after the commands that came during the step have been taken and before its tokens
+ * are counted. That reading stamps the tokens, the arrivals of those commands in the queue and the next schedule, so
+ * that arrival, queued, scheduled, first and last token of a request never go backwards.
+ *
+ * <p>A step that fails ends its own sequences. A second failure within a minute, a block pool that does not add up, or
+ * an error of the virtual machine ends the engine: every request gets {@link EngineDeadException}, the inbox closes,
+ * the thread ends; memory stays until {@code close}.
+ */
+final class EngineLoop implements Runnable {
+  /** Two failed steps within this time are too many. */
+  private static final long FAILURE_WINDOW_NANOS = 60_000_000_000L;
+
+  /** Hears what becomes of the engine. */
+  interface StateChanges {
+    /** The engine is in a new state because of something, or again in the old one. */
+    void changed(EngineState state, @Nullable Throwable cause);
+  }
+
+  private final Inbox inbox;
+  private final OutputQueue queue;
+  private final Scheduler scheduler;
+  private final ModelRunner runner;
+  private final RequestTable requests;
+  private final EventRecorder recorder;
+  private final StateChanges stateChanges;
+  private final QueueDeadlines deadlines = new QueueDeadlines();
+  private OutputBatch batch;
+  private @Nullable Command commands;
+  private volatile boolean closing;
+  private volatile @Nullable Throwable killedBy;
+  private boolean failedBefore;
+  private boolean degraded;
+  private long lastFailureNanos;
+
+  /**
+   * @param inbox where commands come from
+   * @param queue where outputs go; closed when this thread ends
+   * @param scheduler plans; its listener is {@code recorder}
+   * @param runner computes
+   * @param requests the live sequences
+   * @param recorder writes events
+   * @param stateChanges hears of DEGRADED, of RUNNING again, and of DEAD, on this thread
+   */
+  EngineLoop(
+      Inbox inbox,
+      OutputQueue queue,
+      Scheduler scheduler,
+      ModelRunner runner,
+      RequestTable requests,
+      EventRecorder recorder,
+      StateChanges stateChanges) {
+    this.inbox = inbox;
+    this.queue = queue;
+    this.scheduler = scheduler;
+    this.runner = runner;
+    this.requests = requests;
+    this.recorder = recorder;
+    this.stateChanges = stateChanges;
+    batch = queue.takeEmpty();
+  }
+
+  /** Ends the thread after the step that it is in. Any thread. */
+  void close() {
+    closing = true;
+    inbox.wake();
+  }
+
+  /** Ends the engine for good because another of its threads has failed. Any thread. */
+  void kill(Throwable cause) {
+    killedBy = cause;
+    close();
+  }
+
+  @Override
+  public void run() {
+    try {
+      loop();
+      Throwable fault = killedBy;
+      if (fault != null) {
+        throw fault;
+      }
+      endAll();
+    } catch (Throwable cause) {
+      die(cause);
+    } finally {
+      queue.close();
+    }
+  }
+
+  private void loop() {
+    long now = System.nanoTime();
+    while (!closing) {
+      if (!scheduler.hasWork()) {
+        Command command = inbox.takeAll();
+        if (command == null) {
+          inbox.await();
+          continue;
+        }
+        now = System.nanoTime();
+        carryOut(command, now);
+        publish();
+      } else {
+        now = step(now);
+      }
+    }
+  }
+
+  /** One step; returns its reading of the clock. */
+  private long step(long scheduleNanos) {
+    StepPlan plan = scheduler.schedule(scheduleNanos);
+    if (plan.numTokens() == 0) {
+      return waitForRoom(scheduleNanos);
+    }
+    recorder.stepPlanned(plan, scheduleNanos);
+    StepResult result;
+    try {
+      result = runner.await(runner.launch(plan));
+    } catch (VirtualMachineError e) {
+      throw e;
+    } catch (Throwable e) {
+      return stepFailed(plan, e);
+    }
+    Command arrived = inbox.takeAll();
+    long now = System.nanoTime();
+    carryOut(arrived, now);
+    recorder.stepEnded(plan, result);
+    StepOutputs outputs = batch.outputs();
+    scheduler.update(plan, result, now, outputs);
+    hasOutputs(plan, now);
+    publish();
+    if (degraded && now - lastFailureNanos > FAILURE_WINDOW_NANOS) {
+      degraded = false;
+      stateChanges.changed(EngineState.RUNNING, null);
+    }
+    return now;
+  }
+
+  /** Nothing that waits can run yet: whoever can change that sends a command, or waits too long. */
+  private long waitForRoom(long scheduleNanos) {
+    Command arrived = inbox.takeAll();
+    if (arrived == null) {
+      inbox.await(deadlines.nanosLeft(scheduleNanos));
+    }
+    long now = System.nanoTime();
+    carryOut(arrived, now);
+    publish();
+    return now;
+  }
+
+  private long stepFailed(StepPlan plan, Throwable cause) {
+    long now = System.nanoTime();
+    boolean again = failedBefore && now - lastFailureNanos <= FAILURE_WINDOW_NANOS;
+    failedBefore = true;
+    lastFailureNanos = now;
+    recorder.stepFailed(plan);
+    scheduler.fail(plan, now, batch.outputs());
+    hasOutputs(plan, now);
+    batch.setFailure(cause, again);
+    if (again) {
+      // Before any of its requests learns of it.
+      stateChanges.changed(EngineState.DEAD, cause);
+    }
+    publish();
+    if (again) {
+      throw new IllegalStateException("a second step failed within a minute: " + cause, cause);
+    }
+    if (!scheduler.audit()) {
+      throw new IllegalStateException("KV blocks and their owners do not add up after a failed step: " + cause, cause);
+    }
+    degraded = true;
+    stateChanges.changed(EngineState.DEGRADED, cause);
+    return now;
+  }
+
+  private void hasOutputs(StepPlan plan, long batchNanos) {
+    StepOutputs outputs = batch.outputs();
+    batch.stepDone(plan.step(), batchNanos);
+    for (int i = 0; i < outputs.size(); i++) {
+      batch.setRecord(i, requests.record(outputs.sequence(i)));
+    }
+  }
+
+  /** Events first, so that a step precedes its pick-up; then the tokens. */
+  private void publish() {
+    recorder.commit(scheduler);
+    if (!batch.isEmpty()) {
+      queue.put(batch);
+      batch = queue.takeEmpty();
+    } else {
+      batch.clear();
+    }
+  }
+
+  /** Carries out commands, oldest first, then deadlines; commands not yet done stay reachable if one of them fails. */
+  private void carryOut(@Nullable Command first, long now) {
+    commands = first;
+    while (commands != null) {
+      Command command = commands;
+      for (RequestRecord record : command.records()) {
+        switch (command.kind()) {
+          case ADD -> scheduler.add(requests.enter(record), now);
+          case ABORT -> end(record, command.reason(), now);
+          case END -> endFound(record, command.reason(), now);
+          case ASK -> throw new IllegalStateException("a question has no records");
+        }
+      }
+      if (command.kind() == Command.Kind.ADD) {
+        deadlines.add(command.records()[0].generation());
+      }
+      EngineQuestion<?> question = command.question();
+      if (question != null) {
+        question.answer(scheduler, now);
+      }
+      commands = command.next;
+    }
+    for (Generation late = deadlines.poll(now); late != null; late = deadlines.poll(now)) {
+      late.abort(Generation.QUEUE_TIMEOUT);
+      for (RequestRecord record : late.records()) {
+        end(record, FinishReason.ABORT, now);
+      }
+    }
+  }
+
+  private void end(RequestRecord record, FinishReason reason, long now) {
+    Sequence sequence = record.sequence();
+    if (sequence != null && scheduler.abort(sequence, reason, now)) {
+      batch.addEnd(record, reason);
+    }
+  }
+
+  /** The output thread has found the end already. */
+  private void endFound(RequestRecord record, FinishReason reason, long now) {
+    Sequence sequence = record.sequence();
+    if (sequence == null || scheduler.abort(sequence, reason, now)) {
+      return;
+    }
+    FinishReason counted = sequence.finishReason();
+    if (counted != null && counted != reason) {
+      recorder.reasonCorrected(counted, reason);
+    }
+  }
+
+  /** The engine is being closed: what runs ends, what has not been looked at is refused. */
+  private void endAll() {
+    long now = System.nanoTime();
+    Command rest = inbox.close();
+    carryOut(rest, now);
+    EngineClosedException closed = new EngineClosedException();
+    for (RequestRecord record : requests.live()) {
+      record.generation().fail(closed);
+      end(record, FinishReason.ABORT, now);
+    }
+    publish();
+  }
+
+  private void die(Throwable cause) {
+    stateChanges.changed(EngineState.DEAD, cause);
+    batch.setFailure(cause, true);
+    refuse(commands, cause);
+    refuse(inbox.close(), cause);
+    for (RequestRecord record : requests.live()) {
+      recorder.died(record);
+      batch.addEnd(record, FinishReason.ERROR);
+    }
+    recorder.commitEmpty(scheduler.pool());
+    queue.put(batch);
+  }
+
+  /** Ends the requests that were not taken in, or not wholly. */
+  private void refuse(@Nullable Command first, Throwable cause) {
+    for (Command command = first; command != null; command = command.next) {
+      EngineQuestion<?> question = command.question();
+      if (question != null) {
+        question.refuse(new EngineDeadException(cause));
+      }
+      if (command.kind() == Command.Kind.ADD) {
+        for (RequestRecord record : command.records()) {
+          batch.addEnd(record, FinishReason.ERROR);
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,57 @@
+package dev.tacho.engine;
+
+import dev.tacho.metrics.EngineMetricsSource;
+import dev.tacho.metrics.page.MetricsSnapshot;
+import dev.tacho.metrics.prometheus.ExpositionFormat;
+import dev.tacho.metrics.prometheus.MetricsRegistry;
+
+/**
+ * What the engine has measured, without any HTTP server. Any thread may ask, at any time; what had happened before the
+ * call is in the answer. A closed engine has left its registry.
+ */
+public final class EngineMetrics {
+  /** The text forms. */
+  public enum Format {
+    /** Prometheus text, version 0.0.4. */
+    TEXT(ExpositionFormat.TEXT_0_0_4),
+    /** OpenMetrics 1.0.0. */
+    OPENMETRICS(ExpositionFormat.OPENMETRICS_1_0_0);
+
+    private final ExpositionFormat exposition;
+
+    Format(ExpositionFormat exposition) {
+      this.exposition = exposition;
+    }
+
+    /** The HTTP content type. */
+    public String contentType() {
+      return exposition.contentType();
+    }
+  }
+
+  private final EngineMetricsSource source;
+
+  EngineMetrics(EngineMetricsSource source) {
+    this.source = source;
+  }
+
+  /** All families of the registry in the Prometheus text format. */
+  public String exposition() {
+    return exposition(Format.TEXT);
+  }
+
+  /** All families of the registry in the given format. */
+  public String exposition(Format format) {
+    return source.exposition(format.exposition);
+  }
+
+  /** All values of the registry, typed. */
+  public MetricsSnapshot snapshot() {
+    return source.snapshot();
+  }
+
+  /** The registry: the engine's own, or the one that it was opened with. Guests may register there. */
+  public MetricsRegistry registry() {
+    return source.registry();
+  }
+}

@@ -1,0 +1,220 @@
+package dev.tacho.engine;
+
+import dev.tacho.engine.format.GgufFile;
+import dev.tacho.engine.format.GgufTensor;
+import dev.tacho.engine.kernel.DType;
+import dev.tacho.engine.kernel.KernelSelection;
+import dev.tacho.engine.kernel.Kernels;
+import dev.tacho.engine.kv.KvBlockPool;
+import dev.tacho.engine.kv.KvLayout;
+import dev.tacho.engine.kv.KvMemory;
+import dev.tacho.engine.model.LlamaRunner;
+import dev.tacho.engine.model.ModelConfig;
+import dev.tacho.engine.model.RunnerLimits;
+import dev.tacho.engine.model.Weights;
+import dev.tacho.engine.parallel.CpuBudget;
+import dev.tacho.engine.parallel.WorkerTeam;
+import dev.tacho.engine.scheduler.SchedulerConfig;
+import dev.tacho.engine.scheduler.SchedulingPolicy;
+import dev.tacho.engine.token.Tokenizer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * From a configuration to what an engine runs on: reads the file, chooses kernels, divides the memory, takes it. If any
+ * of it fails, everything taken before is given back.
+ */
+final class ModelLoader {
+  private static final Logger LOG = LoggerFactory.getLogger(ModelLoader.class);
+  private static final String TEAM_NAME = "tacho";
+
+  private ModelLoader() {}
+
+  /** What can compute on this machine, best first. */
+  static List<KernelStatus> kernels() {
+    List<KernelStatus> found = new ArrayList<>();
+    for (KernelSelection.Candidate candidate : KernelSelection.survey()) {
+      found.add(new KernelStatus(candidate.id(), candidate.ready(), candidate.detail()));
+    }
+    return found;
+  }
+
+  /** See {@link Engine#open(EngineConfig)}. */
+  static EngineParts load(EngineConfig config) {
+    try (CloseStack taken = new CloseStack();
+        GgufFile file = GgufFile.open(config.model())) {
+      ModelConfig model = ModelConfig.of(file);
+      int maxModelLen = checkedMaxModelLen(config, model.contextLength());
+      KernelSelection selection = KernelSelection.select(kernelsWord(config));
+      CpuShare processors = taken.push(CpuShare.take(config.threads(), CpuBudget.read()));
+      int threads = processors.threads();
+      DType cacheType = cacheType(config);
+      KvLayout layout = new KvLayout(model.layers(), model.kvHeads(), model.headDim(), cacheType);
+      RunnerLimits limits = new RunnerLimits(config.maxNumBatchedTokens(), config.maxNumSeqs(), maxModelLen);
+      MemoryPlan plan =
+          MemoryPlan.of(
+              config,
+              maxModelLen,
+              layout,
+              Weights.requiredBytes(file, model, selection.kernels()),
+              LlamaRunner.scratchBytes(model, limits, selection.kernels(), threads),
+              MemoryPlan.machineBytes());
+      EngineInfo info =
+          new EngineInfo(
+              config.servedModelName(),
+              model.architecture(),
+              parameters(file),
+              model.vocabSize(),
+              maxModelLen,
+              selection.kernels().description(),
+              passedOver(selection),
+              threads,
+              plan.kvBlocks(),
+              cacheName(cacheType),
+              new MemorySize(plan.weightBytes()),
+              new MemorySize(plan.kvBytes()),
+              new MemorySize(plan.workspaceBytes()));
+      EngineParts parts = take(config, file, model, selection.kernels(), layout, limits, plan, info, processors);
+      taken.release();
+      log(config, info);
+      return parts;
+    }
+  }
+
+  private static EngineParts take(
+      EngineConfig config,
+      GgufFile file,
+      ModelConfig model,
+      Kernels kernels,
+      KvLayout layout,
+      RunnerLimits limits,
+      MemoryPlan plan,
+      EngineInfo info,
+      CpuShare processors) {
+    try (CloseStack taken = new CloseStack()) {
+      TokenizerCodec codec = taken.push(new TokenizerCodec(Tokenizer.of(file), model.vocabSize()));
+      WorkerTeam team = taken.push(new WorkerTeam(TEAM_NAME, processors.threads(), processors.budget()));
+      Weights weights = taken.push(Weights.load(file, model, kernels, team, (loaded, total) -> {}));
+      KvMemory cache = taken.push(new KvMemory(layout, plan.kvBlocks()));
+      LlamaRunner runner = taken.push(new LlamaRunner(weights, cache, limits, team));
+      EngineParts parts =
+          new EngineParts(
+              info,
+              codec,
+              runner,
+              schedulerConfig(config, info.maxModelLen()),
+              new KvBlockPool(plan.kvBlocks(), config.blockSize(), config.enablePrefixCaching()),
+              weights.shape(layout.dtype()),
+              model.slidingWindow(),
+              List.of(cache, weights, processors));
+      taken.release();
+      return parts;
+    } catch (OutOfMemoryError | IllegalStateException e) {
+      ConfigurationException failure =
+          new ConfigurationException(
+              EngineOption.KV_CACHE_MEMORY.optionName(),
+              plan.inWords() + "; not all of it was to be had: " + e.getMessage());
+      failure.initCause(e);
+      throw failure;
+    }
+  }
+
+  /** The option; where it leaves the choice open, the system property. */
+  private static String kernelsWord(EngineConfig config) {
+    return config.kernels().equals(KernelSelection.AUTO) ? KernelSelection.configured() : config.kernels();
+  }
+
+  private static int checkedMaxModelLen(EngineConfig config, int contextLength) {
+    int maxModelLen = config.maxModelLen().orElse(contextLength);
+    if (maxModelLen > contextLength) {
+      throw new ConfigurationException(
+          EngineOption.MAX_MODEL_LEN.optionName(),
+          maxModelLen + " tokens are more than the " + contextLength + " that the model was made for");
+    }
+    if (config.longPrefillTokenThreshold() > maxModelLen) {
+      throw new ConfigurationException(
+          EngineOption.LONG_PREFILL_TOKEN_THRESHOLD.optionName(),
+          config.longPrefillTokenThreshold() + " is more than max-model-len, " + maxModelLen);
+    }
+    if (!config.enableChunkedPrefill() && config.maxNumBatchedTokens() < maxModelLen) {
+      throw new ConfigurationException(
+          EngineOption.MAX_NUM_BATCHED_TOKENS.optionName(),
+          config.maxNumBatchedTokens()
+              + " is less than max-model-len, "
+              + maxModelLen
+              + ", so that a long prompt would never run without enable-chunked-prefill");
+    }
+    return maxModelLen;
+  }
+
+  /** The scheduler's part of a configuration. */
+  static SchedulerConfig schedulerConfig(EngineConfig config, int maxModelLen) {
+    return SchedulerConfig.builder()
+        .maxNumBatchedTokens(config.maxNumBatchedTokens())
+        .maxNumSeqs(config.maxNumSeqs())
+        .maxModelLen(maxModelLen)
+        .enableChunkedPrefill(config.enableChunkedPrefill())
+        .longPrefillTokenThreshold(config.longPrefillTokenThreshold())
+        .policy(SchedulingPolicy.valueOf(config.schedulingPolicy().toUpperCase(Locale.ROOT)))
+        .build();
+  }
+
+  private static DType cacheType(EngineConfig config) {
+    return switch (config.kvCacheDtype()) {
+      case "float16" -> DType.F16;
+      case "bfloat16" -> DType.BF16;
+      default -> DType.F32;
+    };
+  }
+
+  private static String cacheName(DType dtype) {
+    return switch (dtype) {
+      case F16 -> "float16";
+      case BF16 -> "bfloat16";
+      default -> "float32";
+    };
+  }
+
+  private static long parameters(GgufFile file) {
+    long sum = 0;
+    for (GgufTensor tensor : file.tensors()) {
+      long elements = 1;
+      for (long length : tensor.shape()) {
+        elements = Math.multiplyExact(elements, length);
+      }
+      sum = Math.addExact(sum, elements);
+    }
+    return sum;
+  }
+
+  private static List<String> passedOver(KernelSelection selection) {
+    List<String> reasons = new ArrayList<>();
+    for (KernelSelection.Candidate candidate : selection.candidates()) {
+      if (!candidate.ready()) {
+        reasons.add(candidate.id() + ": " + candidate.detail());
+      }
+    }
+    return reasons;
+  }
+
+  private static void log(EngineConfig config, EngineInfo info) {
+    LOG.info(
+        "{}: {} from {}, {} parameters, kernels {} on {} threads, context {} tokens,"
+            + " weights {}, KV cache {} ({} blocks, {}), workspace {}",
+        info.modelName(),
+        info.architecture(),
+        config.model(),
+        info.parameters(),
+        info.kernels(),
+        info.threads(),
+        info.maxModelLen(),
+        info.weights().human(),
+        info.kvCache().human(),
+        info.numKvBlocks(),
+        info.kvCacheDtype(),
+        info.workspace().human());
+  }
+}
