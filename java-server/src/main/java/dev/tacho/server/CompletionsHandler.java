@@ -1,0 +1,248 @@
+package dev.tacho.server;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import dev.tacho.engine.Completion;
+import dev.tacho.engine.Engine;
+import dev.tacho.engine.GenerationHandle;
+import dev.tacho.engine.TokenDelta;
+import dev.tacho.engine.Usage;
+import io.helidon.common.buffers.DataReader;
+import io.helidon.http.HeaderNames;
+import io.helidon.http.HeaderValues;
+import io.helidon.http.Status;
+import io.helidon.webserver.CloseConnectionException;
+import io.helidon.webserver.http.Handler;
+import io.helidon.webserver.http.ServerRequest;
+import io.helidon.webserver.http.ServerResponse;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.locks.ReentrantLock;
+
+/**
+ * {@code POST /v1/completions}: one answer, or pieces of it as server-sent events. Runs on the connection's virtual
+ * thread. A client that goes away has its requests cancelled.
+ */
+final class CompletionsHandler implements Handler {
+  private static final byte[] DONE = "data: [DONE]\n\n".getBytes(StandardCharsets.UTF_8);
+  private static final byte[] DATA = "data: ".getBytes(StandardCharsets.UTF_8);
+  private static final byte[] END = "\n\n".getBytes(StandardCharsets.UTF_8);
+
+  private final Engine engine;
+
+  CompletionsHandler(Engine engine) {
+    this.engine = engine;
+  }
+
+  @Override
+  public void handle(ServerRequest request, ServerResponse response) {
+    CompletionRequest body = CompletionRequest.parse(bytesOf(request, response));
+    if (body.model() != null && !body.model().equals(engine.modelName())) {
+      throw new ApiError.Thrown(
+          ApiError.refused(
+              404,
+              "the model '" + body.model() + "' does not exist; this server has '" + engine.modelName() + "'",
+              "model_not_found"));
+    }
+    String base = body.requestId() == null ? UUID.randomUUID().toString().replace("-", "") : body.requestId();
+    String id = "cmpl-" + base;
+    List<GenerationHandle> handles = new ArrayList<>();
+    try (ClientConnection.Watch _ = ClientConnection.watch(() -> cancelAll(handles))) {
+      submitAll(body, id, handles);
+      CompletionJson json =
+          new CompletionJson(id, Instant.now().getEpochSecond(), engine.modelName(), body.sampling().n());
+      if (body.stream()) {
+        stream(body, handles, json, response);
+      } else {
+        List<Completion> completions = new ArrayList<>();
+        for (GenerationHandle handle : handles) {
+          completions.add(join(handle.completion()));
+        }
+        response.header(HeaderNames.CONTENT_TYPE, "application/json").send(Json.bytes(json.whole(completions)));
+      }
+    } catch (UncheckedIOException e) {
+      // Nothing else would keep Helidon from warning, with a stack trace, that no error can be sent.
+      throw new CloseConnectionException("the client has gone away", e);
+    } finally {
+      cancelAll(handles);
+    }
+  }
+
+  /** The body; where it does not end as it says, nothing can be read behind it and the connection is closed. */
+  private static byte[] bytesOf(ServerRequest request, ServerResponse response) {
+    if (!request.content().hasEntity()) {
+      return new byte[0];
+    }
+    try {
+      return request.content().as(byte[].class);
+    } catch (DataReader.InsufficientDataAvailableException e) {
+      throw new CloseConnectionException("the client has gone away within its body", e);
+    } catch (DataReader.IncorrectNewLineException | IllegalArgumentException e) {
+      response.header(HeaderValues.CONNECTION_CLOSE);
+      throw ApiError.invalid(null, "the body is not chunked as HTTP/1.1 says");
+    }
+  }
+
+  /** Submits a request for each prompt and waits until all are accepted, so that a refusal is still an HTTP status. */
+  private void submitAll(CompletionRequest body, String id, List<GenerationHandle> handles) {
+    int prompts = body.prompts().size();
+    for (int i = 0; i < prompts; i++) {
+      GenerationHandle handle = engine.submit(body.toGeneration(i, prompts == 1 ? id : id + "-" + i));
+      synchronized (handles) {
+        handles.add(handle);
+      }
+    }
+    for (GenerationHandle handle : handles) {
+      join(handle.accepted());
+    }
+  }
+
+  private static void cancelAll(List<GenerationHandle> handles) {
+    synchronized (handles) {
+      handles.forEach(GenerationHandle::cancel);
+    }
+  }
+
+  private static <T> T join(CompletableFuture<T> future) {
+    try {
+      return future.join();
+    } catch (CompletionException e) {
+      if (e.getCause() instanceof RuntimeException cause) {
+        throw cause;
+      }
+      throw e;
+    }
+  }
+
+  private static void stream(
+      CompletionRequest body, List<GenerationHandle> handles, CompletionJson json, ServerResponse response) {
+    response
+        .status(Status.OK_200)
+        .header(HeaderNames.CONTENT_TYPE, "text/event-stream; charset=utf-8")
+        .header(HeaderNames.CACHE_CONTROL, "no-cache");
+    try (OutputStream out = response.outputStream()) {
+      EventStream events = new EventStream(out);
+      try {
+        readAll(
+            handles,
+            (prompt, delta, offset) -> events.send(json.piece(prompt, delta, offset, body.includeUsage())));
+        if (body.includeUsage()) {
+          events.send(json.usagePiece(usage(handles)));
+        }
+      } catch (RuntimeException e) {
+        if (e instanceof UncheckedIOException) {
+          throw e;
+        }
+        events.send(ApiError.of(e).toJson());
+      }
+      events.done();
+    } catch (IOException | UncheckedIOException e) {
+      // Helidon ends the connection without a word; of any other exception it would write a warning with its stack.
+      throw new CloseConnectionException("the client has gone away", e);
+    }
+  }
+
+  private static Usage usage(List<GenerationHandle> handles) {
+    int promptTokens = 0;
+    int cachedTokens = 0;
+    int generatedTokens = 0;
+    for (GenerationHandle handle : handles) {
+      Usage usage = join(handle.completion()).usage();
+      promptTokens += usage.promptTokens();
+      cachedTokens += usage.cachedTokens();
+      generatedTokens += usage.generatedTokens();
+    }
+    return new Usage(promptTokens, cachedTokens, generatedTokens);
+  }
+
+  private interface DeltaSink {
+    void accept(int prompt, TokenDelta delta, int textOffset);
+  }
+
+  /** Reads the deltas of all handles: of one on this thread, of several on a virtual thread each. */
+  private static void readAll(List<GenerationHandle> handles, DeltaSink sink) {
+    if (handles.size() == 1) {
+      read(0, handles.getFirst(), sink);
+      return;
+    }
+    List<CompletableFuture<Void>> readers = new ArrayList<>();
+    for (int i = 0; i < handles.size(); i++) {
+      int prompt = i;
+      readers.add(
+          CompletableFuture.runAsync(() -> read(prompt, handles.get(prompt), sink), Thread::startVirtualThread));
+    }
+    for (CompletableFuture<Void> reader : readers) {
+      try {
+        join(reader);
+      } catch (RuntimeException e) {
+        cancelAll(handles);
+        readers.forEach(CompletionsHandler::awaitQuietly);
+        throw e;
+      }
+    }
+  }
+
+  private static void awaitQuietly(CompletableFuture<Void> reader) {
+    try {
+      reader.join();
+    } catch (CompletionException | CancellationException e) {
+      // The first failure of the readers is the one that is told.
+    }
+  }
+
+  private static void read(int prompt, GenerationHandle handle, DeltaSink sink) {
+    Map<Integer, Integer> offsets = new HashMap<>();
+    for (TokenDelta delta : handle.deltas()) {
+      int offset = offsets.getOrDefault(delta.index(), 0);
+      sink.accept(prompt, delta, offset);
+      offsets.put(delta.index(), offset + delta.text().length());
+    }
+  }
+
+  /** Server-sent events on one response; any thread may send. */
+  private static final class EventStream {
+    private final OutputStream out;
+    private final ReentrantLock lock = new ReentrantLock();
+
+    EventStream(OutputStream out) {
+      this.out = out;
+    }
+
+    void send(JsonNode event) {
+      byte[] json = Json.bytes(event);
+      lock.lock();
+      try {
+        out.write(DATA);
+        out.write(json);
+        out.write(END);
+        out.flush();
+      } catch (IOException e) {
+        throw new UncheckedIOException(e);
+      } finally {
+        lock.unlock();
+      }
+    }
+
+    void done() {
+      lock.lock();
+      try {
+        out.write(DONE);
+        out.flush();
+      } catch (IOException e) {
+        throw new UncheckedIOException(e);
+      } finally {
+        lock.unlock();
+      }
+    }
+  }
+}

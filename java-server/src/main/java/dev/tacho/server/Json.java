@@ -1,0 +1,58 @@
+package dev.tacho.server;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.core.StreamReadFeature;
+import com.fasterxml.jackson.databind.DeserializationFeature;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.json.JsonMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+
+/** JSON of requests and answers: strict in what it reads. */
+final class Json {
+  private static final ObjectMapper MAPPER =
+      JsonMapper.builder()
+          .enable(StreamReadFeature.STRICT_DUPLICATE_DETECTION)
+          .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
+          .build();
+
+  private Json() {}
+
+  static ObjectNode object() {
+    return MAPPER.createObjectNode();
+  }
+
+  /** Reads one JSON object; anything else is a bad request. */
+  static ObjectNode readObject(byte[] body) {
+    JsonNode node;
+    try {
+      node = MAPPER.readTree(body);
+    } catch (JsonProcessingException e) {
+      throw ApiError.invalid(null, "the body is not valid JSON: " + e.getOriginalMessage());
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    if (!(node instanceof ObjectNode object)) {
+      throw ApiError.invalid(null, "the body must be a JSON object, is " + node.getNodeType());
+    }
+    return object;
+  }
+
+  static byte[] bytes(JsonNode node) {
+    try {
+      return MAPPER.writeValueAsBytes(node);
+    } catch (JsonProcessingException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  static String text(JsonNode node) {
+    return node.toString();
+  }
+
+  static String pretty(JsonNode node) {
+    return node.toPrettyString();
+  }
+}

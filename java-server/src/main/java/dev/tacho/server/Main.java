@@ -1,0 +1,97 @@
+package dev.tacho.server;
+
+import dev.tacho.engine.ConfigurationException;
+import dev.tacho.engine.EngineException;
+import dev.tacho.engine.EngineOption;
+import dev.tacho.engine.InvalidRequestException;
+import java.io.PrintWriter;
+import java.util.EnumSet;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.IVersionProvider;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.ScopeType;
+import picocli.CommandLine.Spec;
+
+/** The {@code tacho} command line. Exit codes: 0 done, 1 failed, 2 wrong usage. */
+@Command(
+    name = "tacho",
+    description = "LLM inference on the JVM that measures itself.",
+    mixinStandardHelpOptions = true,
+    scope = ScopeType.INHERIT,
+    versionProvider = Main.VersionText.class,
+    synopsisSubcommandLabel = "COMMAND")
+public final class Main implements Runnable {
+  @Spec private CommandLine.Model.CommandSpec spec;
+
+  private Main() {}
+
+  /** Runs a command and exits with its code. */
+  public static void main(String[] args) {
+    System.exit(commandLine().execute(args));
+  }
+
+  /** The command line with all its commands. */
+  static CommandLine commandLine() {
+    CommandLine main = new CommandLine(new Main());
+    main.addSubcommand(withEngineOptions(new ServeCommand(), EnumSet.noneOf(EngineOption.class)));
+    main.addSubcommand(withEngineOptions(new GenerateCommand(), EnumSet.of(EngineOption.SEED)));
+    main.addSubcommand(new CommandLine(new DoctorCommand()));
+    main.addSubcommand(new CommandLine(new DemoCommand()));
+    main.setExecutionExceptionHandler(Main::failed);
+    main.setParameterExceptionHandler(Main::wrongUsage);
+    main.setCaseInsensitiveEnumValuesAllowed(true);
+    return main;
+  }
+
+  private static CommandLine withEngineOptions(Object command, EnumSet<EngineOption> taken) {
+    CommandLine line = new CommandLine(command);
+    EngineOptions.addTo(line.getCommandSpec(), taken);
+    return line;
+  }
+
+  @Override
+  public void run() {
+    throw new ParameterException(spec.commandLine(), "a command is missing");
+  }
+
+  private static int wrongUsage(ParameterException fault, String[] args) {
+    PrintWriter err = fault.getCommandLine().getErr();
+    err.println("tacho: " + fault.getMessage());
+    CommandLine.UnmatchedArgumentException.printSuggestions(fault, err);
+    err.println("see " + fault.getCommandLine().getCommandSpec().qualifiedName() + " --help");
+    err.flush();
+    return 2;
+  }
+
+  /** One line for what a user can mend; the stack as well for what only we can. */
+  private static int failed(Exception fault, CommandLine line, CommandLine.ParseResult parsed) {
+    PrintWriter err = line.getErr();
+    boolean known = fault instanceof EngineException || fault instanceof ListenException;
+    if (known || fault instanceof CommandFailedException) {
+      err.println("tacho: " + oneLine(String.valueOf(fault.getMessage())));
+    } else {
+      err.println("tacho: " + fault);
+      fault.printStackTrace(err);
+    }
+    err.flush();
+    return fault instanceof ConfigurationException || fault instanceof InvalidRequestException ? 2 : 1;
+  }
+
+  /** Messages show names and values from files, which may hold anything, also what a terminal would obey. */
+  private static String oneLine(String message) {
+    StringBuilder line = new StringBuilder(message.length());
+    message
+        .codePoints()
+        .forEach(c -> line.append(Character.isISOControl(c) ? String.format("\\u%04x", c) : Character.toString(c)));
+    return line.toString();
+  }
+
+  /** For {@code --version}. */
+  static final class VersionText implements IVersionProvider {
+    @Override
+    public String[] getVersion() {
+      return new String[] {"tacho " + Version.current()};
+    }
+  }
+}

@@ -1,0 +1,190 @@
+package dev.tacho.server;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.tacho.engine.EngineOption;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.EnumSet;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import picocli.CommandLine;
+
+class CommandLineTest {
+  private static final ObjectMapper MAPPER = new ObjectMapper();
+
+  private record Result(int code, String out, String err) {}
+
+  private static Result tacho(String... args) {
+    StringWriter out = new StringWriter();
+    StringWriter err = new StringWriter();
+    CommandLine line = Main.commandLine();
+    line.setOut(new PrintWriter(out));
+    line.setErr(new PrintWriter(err));
+    int code = line.execute(args);
+    return new Result(code, out.toString(), err.toString());
+  }
+
+  private static Result generate(String... more) {
+    return tacho(
+        Stream.concat(Stream.of("generate", "--model", BundledModel.FILE.toString()), Stream.of(more))
+            .toArray(String[]::new));
+  }
+
+  @Test
+  void aNameWithControlCharactersStaysOneLine() {
+    Result result = tacho("generate", "--model", "no\nsuch\u001b[31m.gguf", "--prompt", "a");
+    assertThat(result.code()).isEqualTo(1);
+    assertThat(result.err().strip()).contains("no\\u000asuch\\u001b[31m.gguf").hasLineCount(1);
+  }
+
+  static Stream<JsonNode> goldenPrompts() throws IOException {
+    Path file = BundledModel.FILE.resolveSibling("golden.json");
+    return MAPPER.readTree(file.toFile()).get("prompts").valueStream();
+  }
+
+  @ParameterizedTest
+  @MethodSource("goldenPrompts")
+  void generateGivesTheReferenceIds(JsonNode golden) throws IOException {
+    int count = golden.get("greedy_ids").size();
+    String[] common = {
+      "--max-tokens", Integer.toString(count), "--temperature", "0", "--seed", "1", "--ignore-eos", "--json"
+    };
+    Stream<String> prompt = Stream.of("--prompt", golden.get("prompt").asText());
+    Result byText = generate(Stream.concat(prompt, Stream.of(common)).toArray(String[]::new));
+    assertThat(byText.code()).as(byText.err()).isZero();
+    JsonNode json = MAPPER.readTree(byText.out());
+    assertThat(json.get("prompt_ids")).isEqualTo(golden.get("prompt_ids"));
+    assertThat(json.get("output_ids")).isEqualTo(golden.get("greedy_ids"));
+    assertThat(json.get("finish_reason").asText()).isEqualTo("length");
+    assertThat(json.get("logprobs")).isEmpty();
+    assertThat(json.at("/timings/end_to_end_seconds").asDouble()).isPositive();
+  }
+
+  @Test
+  void promptIdsAreTakenAsTheyAreAndLogprobsAreReported() throws IOException {
+    Result result =
+        generate("--prompt-ids", "1,5,6", "--max-tokens", "3", "--temperature", "0", "--logprobs", "4", "--json");
+    assertThat(result.code()).as(result.err()).isZero();
+    JsonNode json = MAPPER.readTree(result.out());
+    assertThat(json.get("prompt_ids").toString()).isEqualTo("[1,5,6]");
+    assertThat(json.get("logprobs")).hasSameSizeAs(json.get("output_ids"));
+    for (int i = 0; i < json.get("output_ids").size(); i++) {
+      JsonNode best = json.get("logprobs").get(i);
+      assertThat(best).hasSize(4);
+      assertThat(best.get(0).get("id")).isEqualTo(json.get("output_ids").get(i));
+      assertThat(best.get(0).get("logprob").asDouble()).isGreaterThanOrEqualTo(best.get(1).get("logprob").asDouble());
+    }
+  }
+
+  @Test
+  void generatePrintsTheTextAndASummary() {
+    Result result = generate("--prompt", "One day", "--max-tokens", "8", "--temperature", "0");
+    assertThat(result.code()).isZero();
+    assertThat(result.out().strip()).isNotEmpty();
+    assertThat(result.err()).contains("8 generated").contains("length");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"scalar", "vector", "native"})
+  void kernelsAreThoseAskedFor(String kernels) throws IOException {
+    Result result =
+        generate("--prompt", "One day", "--max-tokens", "4", "--temperature", "0", "--json", "--kernels", kernels);
+    assertThat(result.code()).as(result.err()).isZero();
+    assertThat(MAPPER.readTree(result.out()).get("output_ids")).hasSize(4);
+  }
+
+  @Test
+  void userCase24_forcedCudaWithoutADeviceIsAnErrorWithTheReason() {
+    Result result = generate("--prompt", "One day", "--kernels", "cuda");
+    assertThat(result.code()).isEqualTo(1);
+    assertThat(result.err()).contains("cuda").hasLineCount(1);
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "generate --prompt a --no-such-option",
+        "generate --model x",
+        "generate --model x --prompt a --prompt-ids 1",
+        "generate --model x --prompt a --max-tokens many",
+        "generate --model x --prompt a --kernels fast",
+        "generate --prompt a",
+        "serve --model x --port 70000",
+        "serve --model x --max-num-seqs 0",
+        "nothing",
+        ""
+      })
+  void wrongUsageIsCode2WithOneClearMessage(String words) {
+    Result result = tacho(words.isEmpty() ? new String[0] : words.split(" "));
+    assertThat(result.code()).as(result.err()).isEqualTo(2);
+    assertThat(result.err()).startsWith("tacho: ").doesNotContain("Exception");
+  }
+
+  @Test
+  void aMissingModelFileIsNamed(@TempDir Path dir) {
+    Path file = dir.resolve("none.gguf");
+    Result result = tacho("generate", "--model", file.toString(), "--prompt", "a");
+    assertThat(result.code()).isEqualTo(1);
+    assertThat(result.err()).contains(file.toString()).hasLineCount(1);
+  }
+
+  @Test
+  void aTruncatedModelFileIsNamed(@TempDir Path dir) throws IOException {
+    byte[] whole = Files.readAllBytes(BundledModel.FILE);
+    Path file = Files.write(dir.resolve("cut.gguf"), Arrays.copyOf(whole, whole.length / 2));
+    Result result = tacho("generate", "--model", file.toString(), "--prompt", "a");
+    assertThat(result.code()).isEqualTo(1);
+    assertThat(result.err()).contains(file.toString()).hasLineCount(1);
+  }
+
+  @Test
+  void aPromptLongerThanTheContextIsCode1() {
+    Result result = generate("--prompt-ids", "5" + ",5".repeat(600), "--max-model-len", "64");
+    assertThat(result.code()).isEqualTo(1);
+    assertThat(result.err()).contains("601", "64");
+  }
+
+  @Test
+  void serveOnAPortInUseIsCode1() throws IOException {
+    try (ServerSocket taken = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      Result result =
+          tacho("serve", "--model", BundledModel.FILE.toString(), "--port", Integer.toString(taken.getLocalPort()));
+      assertThat(result.code()).isEqualTo(1);
+      assertThat(result.err()).contains(Integer.toString(taken.getLocalPort())).contains("--port");
+    }
+  }
+
+  @Test
+  void helpNamesEveryEngineOption() {
+    String help = tacho("serve", "--help").out();
+    for (EngineOption option : EnumSet.allOf(EngineOption.class)) {
+      assertThat(help).contains("--" + option.optionName());
+    }
+  }
+
+  @Test
+  void doctorSaysWhatThisMachineGives() throws IOException {
+    Result json = tacho("doctor", "--json");
+    assertThat(json.code()).isZero();
+    JsonNode report = MAPPER.readTree(json.out());
+    assertThat(report.at("/jdk/version").asText()).startsWith(Integer.toString(Runtime.version().feature()));
+    assertThat(report.get("kernels")).hasSize(4);
+    assertThat(report.get("chosen").asText()).startsWith("native");
+    Result text = tacho("doctor");
+    assertThat(text.code()).isZero();
+    assertThat(text.out()).contains("native", "vector", "scalar", "cuda", "JDK");
+  }
+}
