@@ -116,7 +116,11 @@ public enum EngineOption {
   /** Where random numbers begin. */
   SEED("seed", Type.INTEGER, "0", "start of the random numbers of requests that bring no seed"),
   /** Whether nothing is measured. */
-  DISABLE_LOG_STATS("disable-log-stats", Type.SWITCH, "false", "record no statistics: metrics stay at 0"),
+  DISABLE_LOG_STATS(
+      "disable-log-stats",
+      Type.SWITCH,
+      "false",
+      "record no statistics: /metrics has only the state of the engine"),
   /** Whether the work of steps is estimated. */
   ENABLE_MFU_METRICS(
       "enable-mfu-metrics", Type.SWITCH, "true", "estimate the floating point operations and bytes of each step"),

@@ -130,6 +130,28 @@ class ArchitectureTest {
   static final ArchRule NO_CYCLES_IN_ENGINE = slices().matching("dev.tacho.engine.(*)..").should().beFreeOfCycles();
 
   @ArchTest
+  static final ArchRule KERNEL_CONTRACTS_KNOW_NO_PROVIDER =
+      noClasses()
+          .that()
+          .resideInAPackage("dev.tacho.engine.kernel")
+          .should()
+          .dependOnClassesThat()
+          .resideInAPackage("dev.tacho.engine.kernel.*..");
+
+  @ArchTest
+  static final ArchRule NO_CYCLES_AMONG_PROVIDERS =
+      slices().matching("dev.tacho.engine.kernel.(*)..").should().beFreeOfCycles();
+
+  @ArchTest
+  static final ArchRule METRICS_ROOMS_KNOW_NOT_THEIR_ENTRY =
+      noClasses()
+          .that()
+          .resideInAPackage("dev.tacho.metrics.*..")
+          .should()
+          .dependOnClassesThat(
+              describe("in the root of metrics", type -> type.getPackageName().equals("dev.tacho.metrics")));
+
+  @ArchTest
   static final ArchRule INNER_PACKAGES_USE_ONLY_VALUE_TYPES_OF_THE_API =
       noClasses()
           .that(resideInAPackage("dev.tacho.engine.(*)..").and(DescribedPredicate.not(inRoot())))
