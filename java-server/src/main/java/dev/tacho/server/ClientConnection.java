@@ -20,7 +20,6 @@ import java.util.Deque;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutorService;
 import org.jspecify.annotations.Nullable;
 
@@ -138,17 +137,7 @@ final class ClientConnection {
       synchronized (this) {
         pending = early.poll();
       }
-      if (pending == null) {
-        return read();
-      }
-      try {
-        return pending.join();
-      } catch (CompletionException e) {
-        if (e.getCause() instanceof RuntimeException cause) {
-          throw cause;
-        }
-        throw e;
-      }
+      return pending == null ? read() : Futures.join(pending);
     }
 
     private byte @Nullable [] read() {

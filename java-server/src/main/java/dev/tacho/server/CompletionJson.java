@@ -25,9 +25,6 @@ record CompletionJson(String id, long created, String model, int completionsPerP
   ObjectNode whole(List<Completion> completions) {
     ObjectNode body = frame();
     ArrayNode choices = body.putArray("choices");
-    int promptTokens = 0;
-    int cachedTokens = 0;
-    int generatedTokens = 0;
     for (int prompt = 0; prompt < completions.size(); prompt++) {
       Completion completion = completions.get(prompt);
       for (Completion.Choice choice : completion.choices()) {
@@ -40,11 +37,8 @@ record CompletionJson(String id, long created, String model, int completionsPerP
                 choice.finishReason(),
                 choice.stopReason()));
       }
-      promptTokens += completion.usage().promptTokens();
-      cachedTokens += completion.usage().cachedTokens();
-      generatedTokens += completion.usage().generatedTokens();
     }
-    body.set("usage", usage(new Usage(promptTokens, cachedTokens, generatedTokens)));
+    body.set("usage", usage(completions));
     return body;
   }
 
@@ -74,10 +68,10 @@ record CompletionJson(String id, long created, String model, int completionsPerP
   }
 
   /** The last piece: no choices, only the token counts. */
-  ObjectNode usagePiece(Usage usage) {
+  ObjectNode usagePiece(List<Completion> completions) {
     ObjectNode body = frame();
     body.putArray("choices");
-    body.set("usage", usage(usage));
+    body.set("usage", usage(completions));
     return body;
   }
 
@@ -90,7 +84,17 @@ record CompletionJson(String id, long created, String model, int completionsPerP
     return body;
   }
 
-  private static ObjectNode usage(Usage usage) {
+  /** The token counts of all prompts together. */
+  private static ObjectNode usage(List<Completion> completions) {
+    int promptTokens = 0;
+    int cachedTokens = 0;
+    int generatedTokens = 0;
+    for (Completion completion : completions) {
+      promptTokens += completion.usage().promptTokens();
+      cachedTokens += completion.usage().cachedTokens();
+      generatedTokens += completion.usage().generatedTokens();
+    }
+    Usage usage = new Usage(promptTokens, cachedTokens, generatedTokens);
     ObjectNode node = Json.object();
     node.put("prompt_tokens", usage.promptTokens());
     node.put("completion_tokens", usage.generatedTokens());

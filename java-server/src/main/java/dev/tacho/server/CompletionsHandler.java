@@ -5,7 +5,6 @@ import dev.tacho.engine.Completion;
 import dev.tacho.engine.Engine;
 import dev.tacho.engine.GenerationHandle;
 import dev.tacho.engine.TokenDelta;
-import dev.tacho.engine.Usage;
 import io.helidon.common.buffers.DataReader;
 import io.helidon.http.HeaderNames;
 import io.helidon.http.HeaderValues;
@@ -64,11 +63,8 @@ final class CompletionsHandler implements Handler {
       if (body.stream()) {
         stream(body, handles, json, response);
       } else {
-        List<Completion> completions = new ArrayList<>();
-        for (GenerationHandle handle : handles) {
-          completions.add(join(handle.completion()));
-        }
-        response.header(HeaderNames.CONTENT_TYPE, "application/json").send(Json.bytes(json.whole(completions)));
+        byte[] whole = Json.bytes(json.whole(completions(handles)));
+        response.header(HeaderNames.CONTENT_TYPE, "application/json").send(whole);
       }
     } catch (UncheckedIOException e) {
       // Nothing else would keep Helidon from warning, with a stack trace, that no error can be sent.
@@ -103,24 +99,13 @@ final class CompletionsHandler implements Handler {
       }
     }
     for (GenerationHandle handle : handles) {
-      join(handle.accepted());
+      Futures.join(handle.accepted());
     }
   }
 
   private static void cancelAll(List<GenerationHandle> handles) {
     synchronized (handles) {
       handles.forEach(GenerationHandle::cancel);
-    }
-  }
-
-  private static <T> T join(CompletableFuture<T> future) {
-    try {
-      return future.join();
-    } catch (CompletionException e) {
-      if (e.getCause() instanceof RuntimeException cause) {
-        throw cause;
-      }
-      throw e;
     }
   }
 
@@ -137,7 +122,7 @@ final class CompletionsHandler implements Handler {
             handles,
             (prompt, delta, offset) -> events.send(json.piece(prompt, delta, offset, body.includeUsage())));
         if (body.includeUsage()) {
-          events.send(json.usagePiece(usage(handles)));
+          events.send(json.usagePiece(completions(handles)));
         }
       } catch (RuntimeException e) {
         if (e instanceof UncheckedIOException) {
@@ -146,23 +131,14 @@ final class CompletionsHandler implements Handler {
         events.send(ApiError.of(e).toJson());
       }
       events.done();
-    } catch (IOException | UncheckedIOException e) {
-      // Helidon ends the connection without a word; of any other exception it would write a warning with its stack.
-      throw new CloseConnectionException("the client has gone away", e);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
     }
   }
 
-  private static Usage usage(List<GenerationHandle> handles) {
-    int promptTokens = 0;
-    int cachedTokens = 0;
-    int generatedTokens = 0;
-    for (GenerationHandle handle : handles) {
-      Usage usage = join(handle.completion()).usage();
-      promptTokens += usage.promptTokens();
-      cachedTokens += usage.cachedTokens();
-      generatedTokens += usage.generatedTokens();
-    }
-    return new Usage(promptTokens, cachedTokens, generatedTokens);
+  /** Waits for the ends of all. */
+  private static List<Completion> completions(List<GenerationHandle> handles) {
+    return handles.stream().map(handle -> Futures.join(handle.completion())).toList();
   }
 
   private interface DeltaSink {
@@ -183,7 +159,7 @@ final class CompletionsHandler implements Handler {
     }
     for (CompletableFuture<Void> reader : readers) {
       try {
-        join(reader);
+        Futures.join(reader);
       } catch (RuntimeException e) {
         cancelAll(handles);
         readers.forEach(CompletionsHandler::awaitQuietly);
@@ -219,24 +195,19 @@ final class CompletionsHandler implements Handler {
     }
 
     void send(JsonNode event) {
-      byte[] json = Json.bytes(event);
-      lock.lock();
-      try {
-        out.write(DATA);
-        out.write(json);
-        out.write(END);
-        out.flush();
-      } catch (IOException e) {
-        throw new UncheckedIOException(e);
-      } finally {
-        lock.unlock();
-      }
+      write(DATA, Json.bytes(event), END);
     }
 
     void done() {
+      write(DONE);
+    }
+
+    private void write(byte[]... parts) {
       lock.lock();
       try {
-        out.write(DONE);
+        for (byte[] part : parts) {
+          out.write(part);
+        }
         out.flush();
       } catch (IOException e) {
         throw new UncheckedIOException(e);

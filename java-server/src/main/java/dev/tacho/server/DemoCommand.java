@@ -15,7 +15,6 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Callable;
-import java.util.concurrent.CompletionException;
 import java.util.stream.Stream;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
@@ -90,7 +89,7 @@ final class DemoCommand implements Callable<Integer> {
       int prompt = 0;
       int generated = 0;
       for (CompletableFuture<Tokens> story : stories) {
-        Tokens tokens = join(story);
+        Tokens tokens = Futures.join(story);
         prompt += tokens.prompt();
         generated += tokens.generated();
       }
@@ -149,17 +148,6 @@ final class DemoCommand implements Callable<Integer> {
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw new CommandFailedException("interrupted");
-    }
-  }
-
-  private static Tokens join(CompletableFuture<Tokens> story) {
-    try {
-      return story.join();
-    } catch (CompletionException e) {
-      if (e.getCause() instanceof RuntimeException cause) {
-        throw cause;
-      }
-      throw e;
     }
   }
 

@@ -5,7 +5,6 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.tacho.engine.Completion;
 import dev.tacho.engine.Engine;
 import dev.tacho.engine.EngineConfig;
-import dev.tacho.engine.EngineException;
 import dev.tacho.engine.GenerationHandle;
 import dev.tacho.engine.GenerationRequest;
 import dev.tacho.engine.PositionLogprobs;
@@ -17,7 +16,6 @@ import java.io.PrintWriter;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.Callable;
-import java.util.concurrent.CompletionException;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.ArgGroup;
 import picocli.CommandLine.Command;
@@ -108,31 +106,20 @@ final class GenerateCommand implements Callable<Integer> {
     try (Engine engine = Engine.open(config)) {
       GenerationHandle handle = engine.submit(request.build());
       if (json) {
-        out.println(Json.text(toJson(join(handle))));
+        out.println(Json.text(toJson(Futures.join(handle.completion()))));
       } else {
         for (TokenDelta delta : handle.deltas()) {
           out.print(delta.text());
           out.flush();
         }
         out.println();
-        Completion completion = join(handle);
+        Completion completion = Futures.join(handle.completion());
         spec.commandLine().getErr().println(summary(completion));
         spec.commandLine().getErr().flush();
       }
       out.flush();
     }
     return 0;
-  }
-
-  private static Completion join(GenerationHandle handle) {
-    try {
-      return handle.completion().join();
-    } catch (CompletionException e) {
-      if (e.getCause() instanceof EngineException cause) {
-        throw cause;
-      }
-      throw e;
-    }
   }
 
   private static String summary(Completion completion) {
