@@ -78,20 +78,39 @@ ArgumentCheck& ArgumentCheck::weight_dtype(int32_t dtype, int64_t k) {
         case TACHO_DTYPE_Q8_0:
         case TACHO_DTYPE_Q4_0:
             return multiple("k", k, "the dtype's block", 32);
+        case TACHO_DTYPE_Q4_K:
+        case TACHO_DTYPE_Q6_K:
+            return multiple("k", k, "the dtype's block", 256);
         default:
             if (ok()) {
                 status_ = fail(TACHO_EUNSUPPORTED,
-                               "%s: dtype is %d, must be F32 (0), F16 (1), Q4_0 (2), Q8_0 (8) or BF16 (30)", operation_,
-                               dtype);
+                               "%s: dtype is %d, must be F32 (0), F16 (1), Q4_0 (2), Q8_0 (8), Q4_K (12), Q6_K (14) or "
+                               "BF16 (30)",
+                               operation_, dtype);
             }
             return *this;
     }
 }
 
+ArgumentCheck& ArgumentCheck::activation_format(int32_t format, const char* k_name, int64_t k) {
+    range("format", format, TACHO_ACTIVATION_F32, TACHO_ACTIVATION_BF16);
+    return format == TACHO_ACTIVATION_INT8 ? multiple(k_name, k, "the format's block", 32) : *this;
+}
+
+ArgumentCheck& ArgumentCheck::activation_rows(const char* distance_name, int64_t row_bytes, int64_t least,
+                                              int32_t format, const char* field, const void* data, int64_t rows) {
+    const int64_t element = format == TACHO_ACTIVATION_BF16 ? 2 : 4;
+    return row_distance(distance_name, row_bytes, "the bytes of a row", least)
+        .multiple(distance_name, row_bytes, "bytes of an element", element)
+        .extent(field, rows, row_bytes)
+        .address(field, reinterpret_cast<uintptr_t>(data), static_cast<uintptr_t>(element), rows > 0);
+}
+
 ArgumentCheck& ArgumentCheck::kv_dtype(int32_t dtype) {
-    if (ok() && dtype != TACHO_DTYPE_F32 && dtype != TACHO_DTYPE_F16 && dtype != TACHO_DTYPE_BF16) {
-        status_ =
-            fail(TACHO_EUNSUPPORTED, "%s: kv_dtype is %d, must be F32 (0), F16 (1) or BF16 (30)", operation_, dtype);
+    if (ok() && dtype != TACHO_DTYPE_F32 && dtype != TACHO_DTYPE_F16 && dtype != TACHO_DTYPE_BF16 &&
+        dtype != TACHO_DTYPE_Q8_0) {
+        status_ = fail(TACHO_EUNSUPPORTED, "%s: kv_dtype is %d, must be F32 (0), F16 (1), Q8_0 (8) or BF16 (30)",
+                       operation_, dtype);
     }
     return *this;
 }

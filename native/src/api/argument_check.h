@@ -37,10 +37,17 @@ class ArgumentCheck {
     /* A pointer to elements of a dtype that only the caller knows. */
     ArgumentCheck& elements(const char* field, const void* pointer, int32_t dtype, bool needed = true);
 
-    /* F32, F16, BF16, Q8_0 or Q4_0, and k whole blocks of it. */
+    /* A type that weights can have, and k whole blocks of it. */
     ArgumentCheck& weight_dtype(int32_t dtype, int64_t k);
 
-    /* F32, F16 or BF16. */
+    /* A form of activations, and k whole blocks of it. */
+    ArgumentCheck& activation_format(int32_t format, const char* k_name, int64_t k);
+
+    /* Rows of activations in a form: row_bytes apart, at least `least`, whole elements of the form. */
+    ArgumentCheck& activation_rows(const char* distance_name, int64_t row_bytes, int64_t least, int32_t format,
+                                   const char* field, const void* data, int64_t rows);
+
+    /* F32, F16, BF16 or Q8_0. */
     ArgumentCheck& kv_dtype(int32_t dtype);
 
     /* A finite float, at least min. */

@@ -1,6 +1,7 @@
 #include "api/checks.h"
 
 #include "api/argument_check.h"
+#include "core/attention_cost.h"
 
 namespace tacho {
 
@@ -51,6 +52,11 @@ int32_t check_weight_shape(const char* operation, int32_t dtype, int64_t n, int6
     return check.status();
 }
 
+int32_t check_activation_shape(const char* operation, int32_t format, int64_t k) {
+    ArgumentCheck check(operation);
+    return check.size("k", k, 1).activation_format(format, "k", k).status();
+}
+
 int32_t check_heads(const char* operation, int64_t num_heads, int64_t num_kv_heads, int64_t head_dim) {
     ArgumentCheck check(operation);
     check_head_sizes(check, num_kv_heads, head_dim);
@@ -68,11 +74,30 @@ int64_t work_items(const tacho_weight_pack_params& p) {
     return groups(p.n);
 }
 
-int32_t check_shape(const tacho_matmul_params& p, const KernelTable&) {
+int32_t check_shape(const tacho_activation_pack_params& p, const KernelTable& kernels) {
+    ArgumentCheck check("activation_pack");
+    check.size("m", p.m, 0).size("k", p.k, 1).activation_format(p.format, "k", p.k);
+    check_rows(check, "ldx", p.ldx, "k", p.k, "x", p.x, p.m);
+    if (check.ok()) {
+        const int64_t bytes = kernels.activation_bytes(p.format, p.k);
+        check.activation_rows("row_bytes", p.row_bytes, bytes, p.format, "packed", p.packed, p.m);
+    }
+    return check.status();
+}
+
+int64_t work_items(const tacho_activation_pack_params& p) {
+    return (p.k + 31) / 32;
+}
+
+int32_t check_shape(const tacho_matmul_params& p, const KernelTable& kernels) {
     ArgumentCheck check("matmul");
     check_weight(check, p.dtype, p.n, p.k);
-    check.size("m", p.m, 0);
-    check_rows(check, "ldx", p.ldx, "k", p.k, "x", p.x, p.m);
+    check.size("m", p.m, 0).range("accumulate", p.accumulate, 0, 1);
+    if (check.ok()) {
+        const int32_t format = kernels.activation_format(p.dtype);
+        const int64_t bytes = kernels.activation_bytes(format, p.k);
+        check.activation_rows("x_row_bytes", p.x_row_bytes, bytes, format, "x", p.x, p.m);
+    }
     check_rows(check, "ldy", p.ldy, "n", p.n, "y", p.y, p.m);
     return check.elements("w", p.w, p.dtype).pointer("bias", p.bias, false).status();
 }
@@ -102,11 +127,14 @@ int32_t check_contents(const tacho_embedding_lookup_params& p, int64_t begin, in
     return check.status();
 }
 
-int32_t check_shape(const tacho_rms_norm_params& p, const KernelTable&) {
+int32_t check_shape(const tacho_rms_norm_params& p, const KernelTable& kernels) {
     ArgumentCheck check("rms_norm");
-    check.size("m", p.m, 0).size("n", p.n, 1);
+    check.size("m", p.m, 0).size("n", p.n, 1).activation_format(p.format, "n", p.n);
     check_rows(check, "ldx", p.ldx, "n", p.n, "x", p.x, p.m);
-    check_rows(check, "ldy", p.ldy, "n", p.n, "y", p.y, p.m);
+    if (check.ok()) {
+        const int64_t bytes = kernels.activation_bytes(p.format, p.n);
+        check.activation_rows("y_row_bytes", p.y_row_bytes, bytes, p.format, "y", p.y, p.m);
+    }
     return check.pointer("weight", p.weight).number("epsilon", p.epsilon, 0).status();
 }
 
@@ -177,7 +205,11 @@ int32_t check_shape(const tacho_attention_params& p, const KernelTable& kernels)
         .pointer("block_table", p.block_table, some)
         .pointer("items", p.items, some)
         .pointer("sinks", p.sinks, false)
-        .pointer("scratch", p.scratch, some);
+        .pointer("scratch", p.scratch, some)
+        .size("num_partials", p.num_partials, 0)
+        .pointer("partials", p.partials, p.num_partials > 0)
+        .size("num_tickets", p.num_tickets, 0)
+        .pointer("tickets", p.tickets, p.num_tickets > 0);
     if (some && check.ok()) {
         const int64_t floats = kernels.attention_scratch(p.head_dim);
         check.rule(p.scratch_floats >= floats, "scratch_floats is %lld, must be at least %lld",
@@ -220,11 +252,31 @@ void check_item(ArgumentCheck& check, const tacho_attention_params& p, int64_t i
     if (!check.ok() || item.q_begin == item.q_end) {
         return;
     }
-    const int64_t first = length - (stop - start) + item.q_begin;
-    const int64_t last = length - (stop - start) + item.q_end - 1;
-    const int64_t lowest = p.window > 0 && first >= p.window ? first - p.window + 1 : 0;
+    const int64_t base = length - (stop - start);
+    const int64_t splits = (base + item.q_end - 1) / TACHO_ATTENTION_SPLIT_KEYS + 1;
+    check.rule(item.split_begin >= 0 && item.split_begin < item.split_end && item.split_end <= splits,
+               "items[%lld] has splits %d to %d, must be a range within the %lld of its keys", at, item.split_begin,
+               item.split_end, static_cast<long long>(splits));
+    if (item.partial == -1) {
+        check.rule(item.split_end - item.split_begin == splits,
+                   "items[%lld] has splits %d to %d of %lld and no partials", at, item.split_begin, item.split_end,
+                   static_cast<long long>(splits));
+    } else {
+        const int64_t rows = splits * (item.q_end - item.q_begin) * (p.num_heads / p.num_kv_heads);
+        check.rule(item.partial >= 0 && item.partial + rows <= p.num_partials,
+                   "items[%lld].partial is %d, must leave room for %lld rows of num_partials = %lld", at, item.partial,
+                   static_cast<long long>(rows), static_cast<long long>(p.num_partials));
+        check.rule(item.ticket >= 0 && item.ticket < p.num_tickets,
+                   "items[%lld].ticket is %d, must be in [0, num_tickets = %lld)", at, item.ticket,
+                   static_cast<long long>(p.num_tickets));
+    }
+    if (!check.ok()) {
+        return;
+    }
+    const AttentionCost cost = attention_cost(p, item);
     const int32_t* table = p.block_table + s * p.block_table_stride;
-    for (int64_t b = lowest / kGroup; b <= last / kGroup && check.ok(); ++b) {
+    const int64_t end = groups(cost.first_key + cost.union_keys);
+    for (int64_t b = cost.first_key / kGroup; b < end && check.ok(); ++b) {
         check.rule(table[b] >= 0 && table[b] < p.num_blocks,
                    "block_table[%d][%lld] is %d, must be in [0, num_blocks = %lld)", s, static_cast<long long>(b),
                    table[b], static_cast<long long>(p.num_blocks));

@@ -33,6 +33,9 @@ int32_t check_contents(const Params&, int64_t, int64_t) {
 /* dtype and sizes of a packed matrix. */
 int32_t check_weight_shape(const char* operation, int32_t dtype, int64_t n, int64_t k);
 
+/* Form and length of a row of activations. */
+int32_t check_activation_shape(const char* operation, int32_t format, int64_t k);
+
 /* Heads of attention. */
 int32_t check_heads(const char* operation, int64_t num_heads, int64_t num_kv_heads, int64_t head_dim);
 

@@ -21,11 +21,12 @@ void list_features(const char* const* features, char* text, size_t capacity) {
 }
 
 int32_t resolve(const char* origin, const char* word, const KernelTable** table) {
-    int32_t limit = TACHO_ISA_AVX512;
+    int32_t limit = TACHO_ISA_AVX512_BF16;
     if (word != nullptr && word[0] != '\0') {
         limit = isa_number(word);
         if (limit == 0) {
-            return fail(TACHO_EINVAL, "%s is \"%.64s\", must be scalar, avx2 or avx512", origin, word);
+            return fail(TACHO_EINVAL, "%s is \"%.64s\", must be scalar, avx2, avx512, avx512_vnni or avx512_bf16",
+                        origin, word);
         }
     }
     *table = best_kernels(limit);
@@ -53,7 +54,7 @@ int32_t select_kernels(int32_t isa, const KernelTable** table) {
     }
     const char* name = isa_name(isa);
     if (name == nullptr) {
-        return fail(TACHO_EINVAL, "isa is %d, must be a TACHO_ISA_* number (0 to %d)", isa, TACHO_ISA_AVX512);
+        return fail(TACHO_EINVAL, "isa is %d, must be a TACHO_ISA_* number (0 to %d)", isa, TACHO_ISA_AVX512_BF16);
     }
     *table = find_kernels(isa);
     if (*table == nullptr) {

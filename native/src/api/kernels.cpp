@@ -17,6 +17,9 @@ namespace {
 bool without_rows(const tacho_matmul_params& p) {
     return p.m == 0;
 }
+bool without_rows(const tacho_activation_pack_params& p) {
+    return p.m == 0;
+}
 bool without_rows(const tacho_kv_write_params& p) {
     return p.num_tokens == 0;
 }
@@ -92,6 +95,36 @@ int32_t tacho_weight_bytes(int32_t isa, int32_t dtype, int64_t n, int64_t k, int
     }
     if (status == TACHO_OK) {
         *bytes = kernels->weight_bytes(dtype, n, k);
+    }
+    return status;
+}
+
+int32_t tacho_activation_format(int32_t isa, int32_t dtype, int32_t* format) {
+    if (format == nullptr) {
+        return tacho::fail(TACHO_EINVAL, "activation_format: format is NULL");
+    }
+    const tacho::KernelTable* kernels = nullptr;
+    int32_t status = tacho::select_kernels(isa, &kernels);
+    if (status == TACHO_OK) {
+        status = tacho::check_weight_shape("activation_format", dtype, 1, 256);
+    }
+    if (status == TACHO_OK) {
+        *format = kernels->activation_format(dtype);
+    }
+    return status;
+}
+
+int32_t tacho_activation_bytes(int32_t isa, int32_t format, int64_t k, int64_t* bytes) {
+    if (bytes == nullptr) {
+        return tacho::fail(TACHO_EINVAL, "activation_bytes: bytes is NULL");
+    }
+    const tacho::KernelTable* kernels = nullptr;
+    int32_t status = tacho::select_kernels(isa, &kernels);
+    if (status == TACHO_OK) {
+        status = tacho::check_activation_shape("activation_bytes", format, k);
+    }
+    if (status == TACHO_OK) {
+        *bytes = kernels->activation_bytes(format, k);
     }
     return status;
 }

@@ -4,32 +4,25 @@
 
 namespace tacho {
 
-namespace {
-
-/* Sum of min(i, window) over i in [first, last]; window 0: no limit. */
-int64_t capped_sum(int64_t first, int64_t last, int64_t window) {
-    const auto sum_to = [](int64_t n) { return n * (n + 1) / 2; };
-    if (window == 0 || last <= window) {
-        return sum_to(last) - sum_to(first - 1);
-    }
-    const int64_t full = last - std::max(first - 1, window);
-    const int64_t rising = first <= window ? sum_to(window) - sum_to(first - 1) : 0;
-    return rising + full * window;
-}
-
-}  // namespace
-
 AttentionCost attention_cost(const tacho_attention_params& p, const tacho_attention_item& item) {
     const int64_t s = item.sequence;
-    const int64_t queries = int64_t{p.q_starts[s + 1]} - p.q_starts[s];
-    const int64_t base = p.context_lens[s] - queries;
-    const int64_t first = base + item.q_begin;
-    const int64_t last = base + item.q_end - 1;
-    if (first > last) {
-        return {0, 0};
+    const int64_t base = int64_t{p.context_lens[s]} - (int64_t{p.q_starts[s + 1]} - p.q_starts[s]);
+    const int64_t begin = int64_t{item.split_begin} * TACHO_ATTENTION_SPLIT_KEYS;
+    const int64_t end = int64_t{item.split_end} * TACHO_ATTENTION_SPLIT_KEYS;
+    AttentionCost cost = {0, 0, 0};
+    int64_t last = 0;
+    for (int64_t position = base + item.q_begin; position < base + item.q_end; ++position) {
+        const int64_t lowest = p.window > 0 ? std::max<int64_t>(0, position - p.window + 1) : 0;
+        const int64_t from = std::max(lowest, begin);
+        const int64_t to = std::min(position + 1, end);
+        if (from < to) {
+            cost.first_key = cost.visible_keys == 0 ? from : cost.first_key;
+            cost.visible_keys += to - from;
+            last = to;
+        }
     }
-    const int64_t lowest = p.window > 0 ? std::max<int64_t>(0, first - p.window + 1) : 0;
-    return {capped_sum(first + 1, last + 1, p.window), last + 1 - lowest};
+    cost.union_keys = last - cost.first_key;
+    return cost;
 }
 
 }  // namespace tacho

@@ -21,9 +21,11 @@ constexpr Name kNames[] = {
     {"scalar", TACHO_ISA_SCALAR},
     {"avx2", TACHO_ISA_AVX2},
     {"avx512", TACHO_ISA_AVX512},
+    {"avx512_vnni", TACHO_ISA_AVX512_VNNI},
+    {"avx512_bf16", TACHO_ISA_AVX512_BF16},
 };
 
-constexpr int kMaxFeatures = 8;
+constexpr int kMaxFeatures = 10;
 
 /* The features that one instruction set lacks here. */
 struct Features {
@@ -42,6 +44,8 @@ struct Cpu {
     Features scalar = {};
     Features avx2 = {};
     Features avx512 = {};
+    Features avx512_vnni = {};
+    Features avx512_bf16 = {};
 
     Cpu() {
 #if TACHO_X86_64
@@ -54,9 +58,15 @@ struct Cpu {
         avx512.need(__builtin_cpu_supports("avx512bw"), "avx512bw");
         avx512.need(__builtin_cpu_supports("avx512vl"), "avx512vl");
         avx512.need(__builtin_cpu_supports("avx512dq"), "avx512dq");
+        avx512_vnni = avx512;
+        avx512_vnni.need(__builtin_cpu_supports("avx512vnni"), "avx512vnni");
+        avx512_bf16 = avx512_vnni;
+        avx512_bf16.need(__builtin_cpu_supports("avx512bf16"), "avx512bf16");
 #else
         avx2.need(false, "an x86-64 CPU");
-        avx512.need(false, "an x86-64 CPU");
+        avx512 = avx2;
+        avx512_vnni = avx2;
+        avx512_bf16 = avx2;
 #endif
     }
 };
@@ -89,6 +99,10 @@ const char* const* missing_features(int32_t isa) {
             return kCpu.avx2.missing;
         case TACHO_ISA_AVX512:
             return kCpu.avx512.missing;
+        case TACHO_ISA_AVX512_VNNI:
+            return kCpu.avx512_vnni.missing;
+        case TACHO_ISA_AVX512_BF16:
+            return kCpu.avx512_bf16.missing;
         default:
             return kCpu.scalar.missing;
     }

@@ -17,6 +17,10 @@ struct KernelTable {
     int32_t isa;
     /* Bytes of a packed [n][k] matrix. */
     int64_t (*weight_bytes)(int32_t dtype, int64_t n, int64_t k);
+    /* The form in which a matmul with weights of `dtype` reads activations. */
+    int32_t (*activation_format)(int32_t dtype);
+    /* Bytes of a row of k elements in that form. */
+    int64_t (*activation_bytes)(int32_t format, int64_t k);
     /* Floats of scratch of one attention call. */
     int64_t (*attention_scratch)(int64_t head_dim);
 #define KERNEL(operation) void (*operation)(const tacho_##operation##_params& p, int64_t begin, int64_t end);

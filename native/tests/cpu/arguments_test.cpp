@@ -64,7 +64,8 @@ TEST_P(ArgumentsTest, Matmul) {
     auto good = make<tacho_matmul_params>(isa());
     good.m = 2;
     good.n = 20;
-    good.k = good.ldx = 64;
+    good.k = 64;
+    good.x_row_bytes = 256;
     good.ldy = 20;
     good.x = good.bias = data;
     good.w = data;
@@ -76,15 +77,46 @@ TEST_P(ArgumentsTest, Matmul) {
          {"k is 0", [](auto& p) { p.k = 0; }},
          {"k is 40, must be a multiple", [](auto& p) { p.k = 40, p.dtype = TACHO_DTYPE_Q8_0; }},
          {"dtype is 3", [](auto& p) { p.dtype = 3; }, TACHO_EUNSUPPORTED},
-         {"ldx is 63, must be at least k = 64", [](auto& p) { p.ldx = 63; }},
+         {"x_row_bytes is 252, must be at least the bytes of a row = 256", [](auto& p) { p.x_row_bytes = 252; }},
+         {"x_row_bytes is 258, must be a multiple", [](auto& p) { p.x_row_bytes = 258; }},
+         {"accumulate is 2", [](auto& p) { p.accumulate = 2; }},
          {"ldy is 19, must be at least n = 20", [](auto& p) { p.ldy = 19; }},
          {"n is 4294967296", [](auto& p) { p.n = p.ldy = int64_t{1} << 32; }},
-         {"n * k is 2147483647 * 2147483647", [](auto& p) { p.n = p.k = p.ldx = p.ldy = INT32_MAX; }},
+         {"n * k is 2147483647 * 2147483647", [](auto& p) { p.n = p.k = p.ldy = INT32_MAX; }},
          {"x is NULL", [](auto& p) { p.x = nullptr; }},
          {"w is NULL", [](auto& p) { p.w = nullptr; }},
          {"y is NULL", [](auto& p) { p.y = nullptr; }},
          {"must be aligned to 4 bytes", [this](auto& p) { p.x = misaligned(); }},
          {"bias is at", [this](auto& p) { p.bias = misaligned(); }}});
+}
+
+TEST_P(ArgumentsTest, Activations) {
+    auto good = make<tacho_activation_pack_params>(isa());
+    good.format = TACHO_ACTIVATION_INT8;
+    good.m = 2;
+    good.k = good.ldx = 64;
+    good.row_bytes = activation_bytes(isa(), TACHO_ACTIVATION_INT8, 64);
+    good.x = data;
+    good.packed = data;
+    expect_faults<tacho_activation_pack_params>(
+        "activation_pack", tacho_activation_pack, good, 2,
+        {{"m is -1", [](auto& p) { p.m = -1; }},
+         {"k is 0", [](auto& p) { p.k = 0; }},
+         {"k is 63, must be a multiple", [](auto& p) { p.k = 63; }},
+         {"format is -1", [](auto& p) { p.format = -1; }},
+         {"ldx is 63, must be at least k = 64", [](auto& p) { p.ldx = 63; }},
+         {"row_bytes is 64, must be at least", [](auto& p) { p.row_bytes = 64; }},
+         {"x is NULL", [](auto& p) { p.x = nullptr; }},
+         {"packed is NULL", [](auto& p) { p.packed = nullptr; }}});
+    int64_t bytes = -5;
+    EXPECT_EQ(TACHO_EINVAL, tacho_activation_bytes(isa(), TACHO_ACTIVATION_INT8, 63, &bytes));
+    EXPECT_EQ(TACHO_EINVAL, tacho_activation_bytes(isa(), 3, 64, &bytes));
+    EXPECT_EQ(TACHO_EINVAL, tacho_activation_bytes(isa(), TACHO_ACTIVATION_F32, 64, nullptr));
+    EXPECT_EQ(-5, bytes);
+    int32_t format = -5;
+    EXPECT_EQ(TACHO_EUNSUPPORTED, tacho_activation_format(isa(), 13, &format));
+    EXPECT_EQ(TACHO_EINVAL, tacho_activation_format(isa(), TACHO_DTYPE_Q8_0, nullptr));
+    EXPECT_EQ(-5, format);
 }
 
 TEST_P(ArgumentsTest, Weights) {
@@ -97,7 +129,7 @@ TEST_P(ArgumentsTest, Weights) {
     expect_faults<tacho_weight_pack_params>("weight_pack", tacho_weight_pack, pack, 2,
                                             {{"n is 0", [](auto& p) { p.n = 0; }},
                                              {"k is 33", [](auto& p) { p.k = 33; }},
-                                             {"dtype is 12", [](auto& p) { p.dtype = 12; }, TACHO_EUNSUPPORTED},
+                                             {"dtype is 13", [](auto& p) { p.dtype = 13; }, TACHO_EUNSUPPORTED},
                                              {"source is NULL", [](auto& p) { p.source = nullptr; }},
                                              {"packed is NULL", [](auto& p) { p.packed = nullptr; }}});
     const std::vector<int32_t> ids = {0, 4};
@@ -118,21 +150,24 @@ TEST_P(ArgumentsTest, Weights) {
     int64_t bytes = -5;
     EXPECT_EQ(TACHO_EINVAL, tacho_weight_bytes(isa(), TACHO_DTYPE_F32, 4, 8, nullptr));
     EXPECT_EQ(TACHO_EINVAL, tacho_weight_bytes(isa(), TACHO_DTYPE_Q4_0, 4, 8, &bytes));
-    EXPECT_EQ(TACHO_EUNSUPPORTED, tacho_weight_bytes(isa(), 14, 4, 8, &bytes));
+    EXPECT_EQ(TACHO_EUNSUPPORTED, tacho_weight_bytes(isa(), 13, 4, 8, &bytes));
     EXPECT_EQ(-5, bytes);
 }
 
 TEST_P(ArgumentsTest, Rows) {
     auto norm = make<tacho_rms_norm_params>(isa());
     norm.m = 2;
-    norm.n = norm.ldx = norm.ldy = 8;
+    norm.n = norm.ldx = 8;
+    norm.y_row_bytes = 32;
     norm.x = norm.weight = data;
     norm.y = data;
     expect_faults<tacho_rms_norm_params>("rms_norm", tacho_rms_norm, norm, 2,
                                          {{"m is -1", [](auto& p) { p.m = -1; }},
                                           {"n is 0", [](auto& p) { p.n = 0; }},
                                           {"ldx is 7", [](auto& p) { p.ldx = 7; }},
-                                          {"ldy is 7", [](auto& p) { p.ldy = 7; }},
+                                          {"y_row_bytes is 28", [](auto& p) { p.y_row_bytes = 28; }},
+                                          {"format is 3", [](auto& p) { p.format = 3; }},
+                                          {"n is 8, must be a multiple", [](auto& p) { p.format = 1; }},
                                           {"x is NULL", [](auto& p) { p.x = nullptr; }},
                                           {"weight is NULL", [](auto& p) { p.weight = nullptr; }},
                                           {"y is NULL", [](auto& p) { p.y = nullptr; }},
@@ -200,7 +235,7 @@ TEST_P(ArgumentsTest, RopeAndCache) {
     write.k_cache = write.v_cache = data;
     expect_faults<tacho_kv_write_params>(
         "kv_write", tacho_kv_write, write, 2,
-        {{"kv_dtype is 8", [](auto& p) { p.kv_dtype = TACHO_DTYPE_Q8_0; }, TACHO_EUNSUPPORTED},
+        {{"kv_dtype is 2", [](auto& p) { p.kv_dtype = TACHO_DTYPE_Q4_0; }, TACHO_EUNSUPPORTED},
          {"num_kv_heads is 0", [](auto& p) { p.num_kv_heads = 0; }},
          {"head_dim is 3", [](auto& p) { p.head_dim = 3; }},
          {"head_dim is 514", [](auto& p) { p.head_dim = 514; }},
@@ -256,6 +291,7 @@ TEST_P(ArgumentsTest, Attention) {
     std::vector<int32_t> bad_table(static_cast<size_t>(2 * good.block_table_stride), 99);
     std::vector<int32_t> bad_end(good.block_table, good.block_table + good.block_table_stride);
     bad_end[1] = -1;
+    int32_t tickets[1] = {0};
     std::vector<tacho_attention_item> other(items);
     const auto item = [&other](tacho_attention_item wrong) {
         return [&other, wrong](auto& p) {
@@ -287,10 +323,31 @@ TEST_P(ArgumentsTest, Attention) {
          {"context_lens[0] is 65, must fit", [&](auto& p) { p.context_lens = long_lens.data(); }},
          {"block_table[0][0] is 99", [&](auto& p) { p.block_table = bad_table.data(); }},
          {"block_table[0][1] is -1", [&](auto& p) { p.block_table = bad_end.data(); }},
-         {"items[0].sequence is 2", item({2, 0, 0, 1})},
-         {"items[0].kv_head is -1", item({0, -1, 0, 1})},
-         {"items[0] has queries 2 to 4", item({0, 0, 2, 4})},
-         {"items[0] has queries 2 to 1", item({0, 0, 2, 1})}});
+         {"items[0].sequence is 2", item({2, 0, 0, 1, 0, 1, -1, 0})},
+         {"items[0].kv_head is -1", item({0, -1, 0, 1, 0, 1, -1, 0})},
+         {"items[0] has queries 2 to 4", item({0, 0, 2, 4, 0, 1, -1, 0})},
+         {"items[0] has queries 2 to 1", item({0, 0, 2, 1, 0, 1, -1, 0})},
+         {"items[0] has splits 0 to 2, must be a range within the 1", item({0, 0, 0, 1, 0, 2, -1, 0})},
+         {"items[0] has splits 1 to 1", item({0, 0, 0, 1, 1, 1, -1, 0})},
+         {"items[0] has splits -1 to 1", item({0, 0, 0, 1, -1, 1, -1, 0})},
+         {"items[0].partial is -2", item({0, 0, 0, 1, 0, 1, -2, 0})},
+         {"items[0].partial is 0, must leave room for 2 rows of num_partials = 0", item({0, 0, 0, 1, 0, 1, 0, 0})},
+         {"items[0].partial is 4, must leave room",
+          [&](auto& p) {
+              item({0, 0, 0, 1, 0, 1, 4, 0})(p);
+              p.num_partials = 5;
+              p.partials = data;
+          }},
+         {"items[0].ticket is 1, must be in [0, num_tickets = 1)",
+          [&](auto& p) {
+              item({0, 0, 0, 1, 0, 1, 0, 1})(p);
+              p.num_partials = 5;
+              p.partials = data;
+              p.num_tickets = 1;
+              p.tickets = tickets;
+          }},
+         {"partials is NULL", [](auto& p) { p.num_partials = 1; }},
+         {"tickets is NULL", [](auto& p) { p.num_tickets = 1; }}});
     EXPECT_TRUE(std::isnan(out.at(0, 0)));
     int64_t floats = 0;
     EXPECT_EQ(TACHO_EINVAL, tacho_attention_scratch(isa(), 3, 2, 8, &floats));
@@ -300,13 +357,15 @@ TEST_P(ArgumentsTest, Attention) {
 TEST_P(ArgumentsTest, NothingToDoIsNoFault) {
     auto p = make<tacho_matmul_params>(isa());
     p.n = p.ldy = 20;
-    p.k = p.ldx = 4;
+    p.k = 4;
+    p.x_row_bytes = 16;
     p.w = data;
     tacho_counters counters = {};
     EXPECT_EQ(TACHO_OK, tacho_matmul(&p, 0, 2, &counters)) << last_error();
     EXPECT_EQ(0, counters.calls);
     auto norm = make<tacho_rms_norm_params>(isa());
-    norm.n = norm.ldx = norm.ldy = 4;
+    norm.n = norm.ldx = 4;
+    norm.y_row_bytes = 16;
     norm.weight = data;
     EXPECT_EQ(TACHO_OK, tacho_rms_norm(&norm, 0, 0, &counters)) << last_error();
     const auto attention = make<tacho_attention_params>(isa());

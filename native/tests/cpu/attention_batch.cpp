@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 
 namespace tacho_test {
@@ -27,6 +28,10 @@ int64_t total_blocks(const AttentionSizes& sizes) {
 
 }  // namespace
 
+int64_t kv_head_bytes(int32_t dtype, int64_t head_dim) {
+    return dtype == TACHO_DTYPE_Q8_0 ? head_dim + (head_dim + 31) / 32 * 2 : head_dim * row_bytes(dtype, 1);
+}
+
 AttentionBatch::AttentionBatch(int32_t isa, const AttentionSizes& sizes, Numbers& numbers)
     : isa_(isa),
       sizes_(sizes),
@@ -37,7 +42,7 @@ AttentionBatch::AttentionBatch(int32_t isa, const AttentionSizes& sizes, Numbers
       context_lens_(static_cast<int64_t>(sizes.queries.size())),
       table_(static_cast<int64_t>(sizes.queries.size()) * stride_),
       sinks_(sizes.num_kv_heads * sizes.group),
-      k_cache_(num_blocks_ * sizes.num_kv_heads * sizes.head_dim * 16 * row_bytes(sizes.kv_dtype, 1)),
+      k_cache_(num_blocks_ * sizes.num_kv_heads * 16 * kv_head_bytes(sizes.kv_dtype, sizes.head_dim)),
       v_cache_(k_cache_.count()) {
     std::vector<int32_t> free(static_cast<size_t>(num_blocks_));
     std::iota(free.begin(), free.end(), 0);
@@ -59,6 +64,12 @@ AttentionBatch::AttentionBatch(int32_t isa, const AttentionSizes& sizes, Numbers
         for (int64_t token = 0; token < sizes.contexts[at]; ++token) {
             for (int64_t head = 0; head < sizes.num_kv_heads; ++head) {
                 for (int64_t d = 0; d < sizes.head_dim; ++d) {
+                    if (sizes.kv_dtype == TACHO_DTYPE_Q8_0 && d % 32 == 0) {
+                        const int64_t scale = panel(s, token, head) + (d / 32 * 16 + token % 16) * 2;
+                        const uint16_t bits = nearest_half(static_cast<double>(numbers.between(20, 60)) / 1000);
+                        std::memcpy(k_cache_.data() + scale, &bits, 2);
+                        std::memcpy(v_cache_.data() + scale, &bits, 2);
+                    }
                     set_key(s, token, head, d, numbers.normal());
                     set_value(s, token, head, d, numbers.normal());
                 }
@@ -67,12 +78,25 @@ AttentionBatch::AttentionBatch(int32_t isa, const AttentionSizes& sizes, Numbers
     }
 }
 
-std::vector<tacho_attention_item> AttentionBatch::items(int32_t queries) const {
+std::vector<tacho_attention_item> AttentionBatch::items(int32_t queries, int32_t splits) const {
     std::vector<tacho_attention_item> items;
+    int32_t partial = 0;
+    int32_t ticket = 0;
     for (size_t s = 0; s < sizes_.queries.size(); ++s) {
         for (int32_t head = 0; head < sizes_.num_kv_heads; ++head) {
             for (int32_t q = 0; q < sizes_.queries[s]; q += queries) {
-                items.push_back({static_cast<int32_t>(s), head, q, std::min(q + queries, sizes_.queries[s])});
+                const int32_t end = std::min(q + queries, sizes_.queries[s]);
+                const int32_t all = (sizes_.contexts[s] - sizes_.queries[s] + end - 1) / 512 + 1;
+                if (splits == 0) {
+                    items.push_back({static_cast<int32_t>(s), head, q, end, 0, all, -1, 0});
+                    continue;
+                }
+                for (int32_t at = 0; at < all; at += splits) {
+                    items.push_back({static_cast<int32_t>(s), head, q, end, at, std::min(at + splits, all), partial,
+                                     ticket});
+                }
+                partial += all * (end - q) * sizes_.group;
+                ++ticket;
             }
         }
     }
@@ -109,6 +133,16 @@ Matrix AttentionBatch::result(const std::vector<tacho_attention_item>& items, bo
     Matrix out(q_.rows(), q_.columns(), q_.columns() + 3);
     EXPECT_EQ(TACHO_OK, tacho_attention_scratch(isa_, p.num_heads, p.num_kv_heads, p.head_dim, &p.scratch_floats));
     const Guarded<float> scratch(p.scratch_floats);
+    for (const tacho_attention_item& item : items) {
+        const int32_t all = (sizes_.contexts[item.sequence] - sizes_.queries[item.sequence] + item.q_end - 1) / 512 + 1;
+        const int64_t rows = int64_t{all} * (item.q_end - item.q_begin) * sizes_.group;
+        p.num_partials = std::max(p.num_partials, item.partial < 0 ? 0 : item.partial + rows);
+        p.num_tickets = std::max(p.num_tickets, int64_t{item.ticket} + 1);
+    }
+    const Guarded<float> partials(p.num_partials * ((sizes_.head_dim + 15) / 16 * 16 + 16));
+    std::vector<int32_t> tickets(static_cast<size_t>(p.num_tickets));
+    p.partials = partials.data();
+    p.tickets = tickets.data();
     p.out = out.data();
     p.ldo = out.ld();
     p.scratch = scratch.data();
@@ -117,7 +151,8 @@ Matrix AttentionBatch::result(const std::vector<tacho_attention_item>& items, bo
         run(tacho_attention, p, i, i + step);
     }
     EXPECT_TRUE(out.gaps_intact());
-    EXPECT_TRUE(scratch.front_intact());
+    EXPECT_TRUE(scratch.front_intact() && partials.front_intact());
+    EXPECT_EQ(std::vector<int32_t>(tickets.size()), tickets);
     return out;
 }
 
@@ -165,25 +200,43 @@ std::vector<std::vector<double>> AttentionBatch::expected() const {
 
 int64_t AttentionBatch::panel(int64_t sequence, int64_t token, int64_t head) const {
     const int64_t block = table_[sequence * stride_ + token / 16];
-    return (block * sizes_.num_kv_heads + head) * sizes_.head_dim * 16;
+    return (block * sizes_.num_kv_heads + head) * 16 * kv_head_bytes(sizes_.kv_dtype, sizes_.head_dim);
+}
+
+double AttentionBatch::element(const uint8_t* panel, int64_t element, int64_t scale) const {
+    if (sizes_.kv_dtype != TACHO_DTYPE_Q8_0) {
+        return element_value(panel, sizes_.kv_dtype, element);
+    }
+    const int64_t codes = (sizes_.head_dim + 31) / 32 * 32;
+    return element_value(panel, TACHO_DTYPE_F16, scale) * static_cast<int8_t>(panel[codes + element]);
+}
+
+void AttentionBatch::set_element(uint8_t* panel, int64_t element, int64_t scale, double value) const {
+    if (sizes_.kv_dtype != TACHO_DTYPE_Q8_0) {
+        tacho_test::set_element(panel, sizes_.kv_dtype, element, value);
+        return;
+    }
+    const int64_t codes = (sizes_.head_dim + 31) / 32 * 32;
+    const double code = std::nearbyint(value / element_value(panel, TACHO_DTYPE_F16, scale));
+    panel[codes + element] = static_cast<uint8_t>(static_cast<int8_t>(std::clamp(code, -128.0, 127.0)));
 }
 
 double AttentionBatch::key(int64_t sequence, int64_t token, int64_t head, int64_t d) const {
-    return element_value(k_cache_.data(), sizes_.kv_dtype, panel(sequence, token, head) + d * 16 + token % 16);
+    return element(k_cache_.data() + panel(sequence, token, head), d * 16 + token % 16, d / 32 * 16 + token % 16);
 }
 
 double AttentionBatch::value(int64_t sequence, int64_t token, int64_t head, int64_t d) const {
-    return element_value(v_cache_.data(), sizes_.kv_dtype,
-                         panel(sequence, token, head) + token % 16 * sizes_.head_dim + d);
+    return element(v_cache_.data() + panel(sequence, token, head), token % 16 * sizes_.head_dim + d,
+                   d / 32 * 16 + token % 16);
 }
 
 void AttentionBatch::set_key(int64_t sequence, int64_t token, int64_t head, int64_t d, double value) const {
-    set_element(k_cache_.data(), sizes_.kv_dtype, panel(sequence, token, head) + d * 16 + token % 16, value);
+    set_element(k_cache_.data() + panel(sequence, token, head), d * 16 + token % 16, d / 32 * 16 + token % 16, value);
 }
 
 void AttentionBatch::set_value(int64_t sequence, int64_t token, int64_t head, int64_t d, double value) const {
-    set_element(v_cache_.data(), sizes_.kv_dtype, panel(sequence, token, head) + token % 16 * sizes_.head_dim + d,
-                value);
+    set_element(v_cache_.data() + panel(sequence, token, head), token % 16 * sizes_.head_dim + d,
+                d / 32 * 16 + token % 16, value);
 }
 
 }  // namespace tacho_test

@@ -19,7 +19,7 @@ void expect_near(const std::vector<std::vector<double>>& expected, const Matrix&
 /* Prefill from nothing, a later chunk, decodes: mixed, in random order. */
 AttentionSizes random_sizes(Numbers& numbers) {
     AttentionSizes sizes;
-    sizes.kv_dtype = numbers.one_of({TACHO_DTYPE_F32, TACHO_DTYPE_F16, TACHO_DTYPE_BF16});
+    sizes.kv_dtype = numbers.one_of({TACHO_DTYPE_F32, TACHO_DTYPE_F16, TACHO_DTYPE_BF16, TACHO_DTYPE_Q8_0});
     sizes.num_kv_heads = static_cast<int32_t>(numbers.between(1, 3));
     sizes.group = numbers.one_of({1, 3, 4, 8});
     sizes.head_dim = numbers.one_of({2, 10, 32, 36, 48, 64, 80});
@@ -28,7 +28,7 @@ AttentionSizes random_sizes(Numbers& numbers) {
     sizes.sinks = numbers.between(0, 2) == 0;
     for (int64_t s = numbers.between(1, 4); s > 0; --s) {
         const auto queries = static_cast<int32_t>(numbers.between(0, 1) == 0 ? 1 : numbers.between(1, 40));
-        const auto before = static_cast<int32_t>(numbers.between(0, 2) == 0 ? 0 : numbers.between(1, 150));
+        const auto before = static_cast<int32_t>(numbers.one_of({0, 1, 15, 40, 150, 500, 511, 512, 1100}));
         sizes.queries.push_back(queries);
         sizes.contexts.push_back(before + queries);
     }
@@ -50,6 +50,24 @@ TEST_P(AttentionTest, SplittingItemsChangesNoBit) {
     EXPECT_TRUE(out.same(batch.result(batch.items(1), true)));
     EXPECT_TRUE(out.same(batch.result(batch.items(7), false)));
     EXPECT_TRUE(out.same(batch.result(batch.items(32), true)));
+    EXPECT_TRUE(out.same(batch.result(batch.items(32, 1), true)));
+    EXPECT_TRUE(out.same(batch.result(batch.items(5, 2), false)));
+}
+
+TEST_P(AttentionTest, TheItemThatComesLastMergesInTheSameOrder) {
+    Numbers numbers(seed() + 300);
+    AttentionSizes sizes = random_sizes(numbers);
+    sizes.queries.push_back(2);
+    sizes.contexts.push_back(1600);
+    const AttentionBatch batch(isa(), sizes, numbers);
+    const Matrix out = batch.result(batch.items(32), false);
+    std::vector<tacho_attention_item> items = batch.items(32, 1);
+    std::reverse(items.begin(), items.end());
+    EXPECT_TRUE(out.same(batch.result(items, true)));
+    for (size_t i = items.size(); i > 1; --i) {
+        std::swap(items[i - 1], items[static_cast<size_t>(numbers.between(0, static_cast<int64_t>(i) - 1))]);
+    }
+    EXPECT_TRUE(out.same(batch.result(items, true)));
 }
 
 TEST_P(AttentionTest, AQueryDependsOnNothingAfterItAndOnNoOtherSequence) {
@@ -87,8 +105,8 @@ TACHO_SEEDED_TESTS(AttentionTest, 40);
 class AttentionEdgeTest : public IsaTest {};
 
 TEST_P(AttentionEdgeTest, BlockAndChunkBorders) {
-    for (int32_t context : {1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 193}) {
-        for (int32_t window : {0, 1, 16, 17, 63, 64, 65}) {
+    for (int32_t context : {1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 193, 511, 512, 513, 640, 1025}) {
+        for (int32_t window : {0, 1, 16, 17, 63, 64, 65, 128, 129, 512, 513}) {
             Numbers numbers(static_cast<uint64_t>(context * 100 + window));
             AttentionSizes sizes;
             sizes.group = 2;
@@ -103,7 +121,7 @@ TEST_P(AttentionEdgeTest, BlockAndChunkBorders) {
 
 TEST_P(AttentionEdgeTest, LargeHeads) {
     for (int32_t head_dim : {128, 256, 510, 512}) {
-        for (int32_t dtype : kKvDtypes) {
+        for (int32_t dtype : {TACHO_DTYPE_F32, TACHO_DTYPE_F16, TACHO_DTYPE_BF16, TACHO_DTYPE_Q8_0}) {
             Numbers numbers(static_cast<uint64_t>(head_dim));
             AttentionSizes sizes;
             sizes.kv_dtype = dtype;

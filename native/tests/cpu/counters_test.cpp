@@ -36,7 +36,7 @@ TEST_P(CountersTest, Weights) {
     Numbers numbers(seed());
     for (int32_t dtype : kWeightDtypes) {
         const int64_t n = numbers.between(1, 70);
-        const int64_t k = 32 * numbers.between(1, 3);
+        const int64_t k = block_elements(dtype) == 256 ? 256 : 32 * numbers.between(1, 3);
         const int64_t m = numbers.between(1, 4);
         const int64_t groups = (n + 15) / 16;
         const int64_t begin = numbers.between(0, groups);
@@ -45,14 +45,15 @@ TEST_P(CountersTest, Weights) {
         const PackedWeight weight(isa(), dtype, n, k, rows.data());
         const Matrix x = numbers.matrix(m, k);
         const Matrix y(m, n, n);
+        const PackedRows packed(isa(), dtype, x);
         auto p = make<tacho_matmul_params>(isa());
         p.dtype = dtype;
         p.m = m;
         p.n = n;
         p.k = k;
-        p.ldx = x.ld();
+        p.x_row_bytes = packed.row_bytes();
         p.ldy = y.ld();
-        p.x = x.data();
+        p.x = packed.row(0);
         p.w = weight.data();
         p.y = y.data();
         Count product;
@@ -65,6 +66,10 @@ TEST_P(CountersTest, Weights) {
             pack.write += row_bytes(dtype, k);
         }
         product.read += begin == end ? 0 : m * k * 4;
+        expect_equal(product, counted(tacho_matmul, p, begin, end));
+        p.accumulate = 1;
+        product.flops += product.write / 4;
+        product.read += product.write;
         expect_equal(product, counted(tacho_matmul, p, begin, end));
         int64_t bytes = 0;
         ASSERT_EQ(TACHO_OK, tacho_weight_bytes(isa(), dtype, n, k, &bytes));
@@ -112,12 +117,27 @@ TEST_P(CountersTest, Rows) {
         elements.write += 4;
     }
     auto norm = make<tacho_rms_norm_params>(isa());
-    fill(norm);
+    norm.m = m;
+    norm.n = n;
+    norm.y = y.data();
+    norm.y_row_bytes = 4 * y.ld();
     norm.x = a.data();
     norm.ldx = a.ld();
     norm.weight = b.data();
     expect_equal({4 * elements.flops, elements.read + (end > 0 ? 4 * n : 0), elements.write},
                  counted(tacho_rms_norm, norm, 0, end));
+    auto pack = make<tacho_activation_pack_params>(isa());
+    pack.m = m;
+    pack.k = n;
+    pack.x = a.data();
+    pack.ldx = a.ld();
+    pack.packed = y.data();
+    pack.row_bytes = 4 * y.ld();
+    const int64_t blocks = (n + 31) / 32;
+    const int64_t columns = std::min(n, 32 * (blocks - 1));
+    expect_equal({0, 4 * m * columns, 4 * m * columns}, counted(tacho_activation_pack, pack, 0, blocks - 1));
+    expect_equal({0, 4 * m * (n - columns), 4 * m * (n - columns)},
+                 counted(tacho_activation_pack, pack, blocks - 1, blocks));
     auto softmax = make<tacho_softmax_params>(isa());
     fill(softmax);
     softmax.x = a.data();
@@ -164,7 +184,7 @@ TEST_P(CountersTest, RopeAndCache) {
         }
     }
     expect_equal(turned, counted(tacho_rope, rope, 1, rope.num_tokens));
-    for (int32_t dtype : kKvDtypes) {
+    for (int32_t dtype : {TACHO_DTYPE_F32, TACHO_DTYPE_F16, TACHO_DTYPE_BF16, TACHO_DTYPE_Q8_0}) {
         auto p = make<tacho_kv_write_params>(isa());
         p.kv_dtype = dtype;
         p.num_kv_heads = 3;
@@ -180,7 +200,7 @@ TEST_P(CountersTest, RopeAndCache) {
             slots.push_back(numbers.between(0, 1) == 0 ? -1 : t);
             if (slots.back() >= 0) {
                 written.read += 2 * 10 * (4 + 4);
-                written.write += 2 * 10 * 2 * row_bytes(dtype, 1);
+                written.write += 2 * 2 * kv_head_bytes(dtype, 10);
             }
         }
         p.ldk = p.ldv = k.ld();
@@ -212,21 +232,28 @@ TEST_P(CountersTest, RopeAndCache) {
 TEST_P(CountersTest, Attention) {
     Numbers numbers(seed());
     AttentionSizes sizes;
-    sizes.kv_dtype = numbers.one_of({TACHO_DTYPE_F32, TACHO_DTYPE_F16});
+    sizes.kv_dtype = numbers.one_of({TACHO_DTYPE_F32, TACHO_DTYPE_F16, TACHO_DTYPE_Q8_0});
     sizes.num_kv_heads = 2;
     sizes.group = numbers.one_of({1, 3});
     sizes.head_dim = 6;
     sizes.window = numbers.one_of({0, 1, 7, 30, 200});
     for (int s = 0; s < 3; ++s) {
         sizes.queries.push_back(static_cast<int32_t>(numbers.between(1, 50)));
-        sizes.contexts.push_back(sizes.queries.back() + static_cast<int32_t>(numbers.between(0, 60)));
+        sizes.contexts.push_back(sizes.queries.back() + static_cast<int32_t>(numbers.one_of({0, 30, 60, 520, 1100})));
     }
     const AttentionBatch batch(isa(), sizes, numbers);
-    const std::vector<tacho_attention_item> items = batch.items(static_cast<int32_t>(numbers.between(1, 20)));
+    const auto queries = static_cast<int32_t>(numbers.between(1, 20));
+    const std::vector<tacho_attention_item> items = batch.items(queries, numbers.one_of({0, 1, 2}));
     tacho_attention_params p = batch.params(items);
     const Matrix out(batch.tokens(), batch.q().columns(), batch.q().columns());
     ASSERT_EQ(TACHO_OK, tacho_attention_scratch(isa(), p.num_heads, p.num_kv_heads, p.head_dim, &p.scratch_floats));
     const Guarded<float> scratch(p.scratch_floats);
+    p.num_partials = 3 * 2 * 50 * 3 * 3;
+    p.num_tickets = 3 * 2 * 50;
+    const Guarded<float> partials(p.num_partials * 32);
+    std::vector<int32_t> tickets(static_cast<size_t>(p.num_tickets));
+    p.partials = partials.data();
+    p.tickets = tickets.data();
     p.scratch = scratch.data();
     p.out = out.data();
     p.ldo = out.ld();
@@ -238,16 +265,17 @@ TEST_P(CountersTest, Attention) {
         std::vector<bool> seen(static_cast<size_t>(sizes.contexts[s]), false);
         for (int64_t query = item.q_begin; query < item.q_end; ++query) {
             const int64_t position = sizes.contexts[s] - sizes.queries[s] + query;
-            for (int64_t key = 0; key < sizes.contexts[s]; ++key) {
+            const int64_t end = std::min<int64_t>(sizes.contexts[s], 512 * item.split_end);
+            for (int64_t key = 512 * item.split_begin; key < end; ++key) {
                 if (key <= position && (sizes.window == 0 || key > position - sizes.window)) {
                     seen[static_cast<size_t>(key)] = true;
                     work.flops += sizes.group * 2 * 2 * sizes.head_dim;
                 }
             }
-            work.read += sizes.group * sizes.head_dim * 4;
-            work.write += sizes.group * sizes.head_dim * 4;
+            work.read += item.split_begin == 0 ? sizes.group * sizes.head_dim * 4 : 0;
+            work.write += item.split_begin == 0 ? sizes.group * sizes.head_dim * 4 : 0;
         }
-        work.read += std::count(seen.begin(), seen.end(), true) * 2 * sizes.head_dim * row_bytes(sizes.kv_dtype, 1);
+        work.read += std::count(seen.begin(), seen.end(), true) * 2 * kv_head_bytes(sizes.kv_dtype, sizes.head_dim);
     }
     expect_equal(work, counted(tacho_attention, p, begin, p.num_items));
 }

@@ -57,6 +57,81 @@ TEST_P(KvTest, WritesEachElementToItsPlaceAndNothingElse) {
     }
 }
 
+/* What Q8_0 makes of up to 32 elements. */
+struct ScaledGroup {
+    uint16_t scale;
+    std::vector<int8_t> codes;
+
+    explicit ScaledGroup(const std::vector<float>& x) : scale(0), codes(x.size()) {
+        float top = 0;
+        bool finite = true;
+        for (float element : x) {
+            top = std::max(top, std::fabs(element));
+            finite = finite && std::isfinite(element);
+        }
+        const float unit = top / 127;
+        scale = finite && unit < 65520 ? nearest_half(static_cast<double>(unit)) : uint16_t{0x7e00};
+        for (size_t i = 0; i < x.size() && scale != 0 && scale != 0x7e00; ++i) {
+            codes[i] = static_cast<int8_t>(std::nearbyint(x[i] * (1 / unit)));
+        }
+    }
+};
+
+TEST_P(KvTest, WritesCodesAndScalesOfQ8) {
+    Numbers numbers(seed());
+    auto p = make<tacho_kv_write_params>(isa());
+    p.kv_dtype = TACHO_DTYPE_Q8_0;
+    p.num_kv_heads = 2;
+    p.head_dim = numbers.one_of({2, 16, 30, 32, 34, 64, 80, 112});
+    p.num_blocks = 2;
+    p.num_tokens = 5;
+    const int64_t columns = 2 * p.head_dim;
+    const int64_t scales = (p.head_dim + 31) / 32;
+    const int64_t panel_bytes = 16 * (p.head_dim + 2 * scales);
+    const Matrix k = numbers.matrix(p.num_tokens, columns);
+    const Matrix v = numbers.matrix(p.num_tokens, columns);
+    /* Denormal scales, no scale at all, what a half cannot hold, and what is no number. */
+    const float extremes[] = {1e-6f, 1e-38f, 0.0f, 1e30f, INFINITY, NAN, -INFINITY};
+    k.at(1, numbers.between(0, columns - 1)) = extremes[seed() % 7];
+    numbers.fill(v, 1e-7);
+    const Guarded<uint8_t> k_cache(4 * panel_bytes);
+    const Guarded<uint8_t> v_cache(4 * panel_bytes);
+    std::vector<uint8_t> k_expected = k_cache.copy();
+    std::vector<uint8_t> v_expected = v_cache.copy();
+    const std::vector<int64_t> slots = {17, 3, -1, 31, 0};
+    const auto expect = [&](const Matrix& x, std::vector<uint8_t>& cache, int64_t t, int64_t head, bool keys) {
+        uint8_t* panel = cache.data() + (slots[static_cast<size_t>(t)] / 16 * 2 + head) * panel_bytes;
+        const int64_t slot = slots[static_cast<size_t>(t)] % 16;
+        for (int64_t group = 0; group < scales; ++group) {
+            const float* first = x.row(t) + head * p.head_dim + group * 32;
+            const std::vector<float> elements(first, first + std::min<int64_t>(32, p.head_dim - group * 32));
+            const ScaledGroup scaled(elements);
+            std::memcpy(panel + (group * 16 + slot) * 2, &scaled.scale, 2);
+            for (size_t i = 0; i < elements.size(); ++i) {
+                const int64_t d = group * 32 + static_cast<int64_t>(i);
+                const int64_t at = keys ? d * 16 + slot : slot * p.head_dim + d;
+                panel[scales * 32 + at] = static_cast<uint8_t>(scaled.codes[i]);
+            }
+        }
+    };
+    for (int64_t t = 0; t < p.num_tokens; ++t) {
+        for (int64_t head = 0; head < 2 && slots[static_cast<size_t>(t)] >= 0; ++head) {
+            expect(k, k_expected, t, head, true);
+            expect(v, v_expected, t, head, false);
+        }
+    }
+    p.ldk = k.ld();
+    p.ldv = v.ld();
+    p.slots = slots.data();
+    p.k = k.data();
+    p.v = v.data();
+    p.k_cache = k_cache.data();
+    p.v_cache = v_cache.data();
+    run(tacho_kv_write, p, 0, 2);
+    EXPECT_EQ(k_expected, k_cache.copy());
+    EXPECT_EQ(v_expected, v_cache.copy());
+}
+
 TEST_P(KvTest, CopiesBlocksInEveryCache) {
     Numbers numbers(seed());
     auto p = make<tacho_kv_copy_blocks_params>(isa());

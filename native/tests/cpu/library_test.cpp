@@ -14,7 +14,7 @@ TEST(LibraryTest, InstructionSetsOfThisCpu) {
         ran += " " + isa_name(isa);
     }
     RecordProperty("instruction_sets", ran);
-    for (int32_t isa : {TACHO_ISA_AVX2, TACHO_ISA_AVX512}) {
+    for (int32_t isa : {TACHO_ISA_AVX2, TACHO_ISA_AVX512, TACHO_ISA_AVX512_VNNI, TACHO_ISA_AVX512_BF16}) {
         if (tacho_isa_check(isa) != TACHO_OK) {
             std::printf("[ not here ] %s\n", last_error().c_str());
         }
@@ -71,7 +71,7 @@ TEST(LibraryTest, ResolvesALimitToAnInstructionSet) {
         ASSERT_EQ(TACHO_OK, tacho_isa_resolve(isa_name(limit).c_str(), &isa));
         EXPECT_EQ(limit, isa);
     }
-    ASSERT_EQ(TACHO_OK, tacho_isa_resolve("avx512", &isa));
+    ASSERT_EQ(TACHO_OK, tacho_isa_resolve("avx512_bf16", &isa));
     EXPECT_EQ(isas.back(), isa) << "what the CPU lacks gives the best below it";
 }
 
@@ -82,7 +82,7 @@ TEST(LibraryTest, AnUnknownInstructionSetIsRefusedWithItsName) {
     EXPECT_NE(std::string::npos, last_error().find("avx1024")) << last_error();
     EXPECT_EQ(TACHO_EINVAL, tacho_isa_resolve("AVX2", &isa));
     EXPECT_EQ(TACHO_EINVAL, tacho_isa_resolve("scalar", nullptr));
-    EXPECT_EQ(TACHO_EINVAL, tacho_isa_check(4));
+    EXPECT_EQ(TACHO_EINVAL, tacho_isa_check(6));
     EXPECT_EQ(TACHO_EINVAL, tacho_isa_check(-1));
     EXPECT_NE(std::string::npos, last_error().find("-1")) << last_error();
 }
@@ -102,6 +102,26 @@ TEST(LibraryDeathTest, AutoFollowsTheEnvironment) {
     EXPECT_EXIT(std::_Exit(check_auto_with("sse9")), testing::ExitedWithCode(TACHO_EINVAL), "");
     EXPECT_EXIT(std::_Exit(check_auto_with("scalar")), testing::ExitedWithCode(TACHO_OK), "");
     EXPECT_EXIT(std::_Exit(check_auto_with("")), testing::ExitedWithCode(TACHO_OK), "");
+}
+
+TEST(LibraryTest, MappedMemoryIsAlignedAndZero) {
+    for (int64_t bytes : {int64_t{1}, int64_t{5000}, int64_t{2} << 20, (int64_t{4} << 20) + 1}) {
+        void* memory = nullptr;
+        ASSERT_EQ(TACHO_OK, tacho_memory_map(bytes, &memory)) << last_error();
+        const uintptr_t alignment = bytes < 2 << 20 ? 64 : 2 << 20;
+        EXPECT_EQ(0u, reinterpret_cast<uintptr_t>(memory) % alignment);
+        auto* from = static_cast<uint8_t*>(memory);
+        EXPECT_EQ(0, from[0]);
+        EXPECT_EQ(0, from[bytes - 1]);
+        std::memset(memory, 1, static_cast<size_t>(bytes));
+        EXPECT_EQ(TACHO_OK, tacho_memory_unmap(memory, bytes));
+    }
+    void* memory = nullptr;
+    EXPECT_EQ(TACHO_EINVAL, tacho_memory_map(0, &memory));
+    EXPECT_EQ(TACHO_EINVAL, tacho_memory_map(1, nullptr));
+    EXPECT_EQ(TACHO_EINVAL, tacho_memory_unmap(nullptr, 1));
+    EXPECT_EQ(TACHO_EINTERNAL, tacho_memory_map(int64_t{1} << 46, &memory));
+    EXPECT_EQ(nullptr, memory);
 }
 
 TEST(LibraryTest, LastErrorBelongsToTheThread) {

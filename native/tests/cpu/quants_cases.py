@@ -9,7 +9,7 @@ import json
 import struct
 import sys
 
-TYPES = ("F32", "F16", "BF16", "Q8_0", "Q4_0")
+TYPES = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_K", "Q6_K")
 
 
 def main(source, target):

@@ -91,10 +91,57 @@ int64_t row_bytes(int32_t dtype, int64_t k) {
             return k / 32 * 34;
         case TACHO_DTYPE_Q4_0:
             return k / 32 * 18;
+        case TACHO_DTYPE_Q4_K:
+            return k / 256 * 144;
+        case TACHO_DTYPE_Q6_K:
+            return k / 256 * 210;
         default:
             return 2 * k;
     }
 }
+
+int64_t block_elements(int32_t dtype) {
+    switch (dtype) {
+        case TACHO_DTYPE_Q8_0:
+        case TACHO_DTYPE_Q4_0:
+            return 32;
+        case TACHO_DTYPE_Q4_K:
+        case TACHO_DTYPE_Q6_K:
+            return 256;
+        default:
+            return 1;
+    }
+}
+
+namespace {
+
+/* Element i of a Q4_K block: f16 scale, f16 min, 12 bytes of 6-bit numbers, 128 bytes of nibbles. */
+double q4_k_value(const uint8_t* block, int64_t i) {
+    const uint8_t* six = block + 4;
+    const int64_t sub = i / 32;
+    int scale = six[sub] & 63;
+    int min = six[sub + 4] & 63;
+    if (sub >= 4) {
+        scale = (six[sub + 4] & 15) + 16 * (six[sub - 4] >> 6);
+        min = (six[sub + 4] >> 4) + 16 * (six[sub] >> 6);
+    }
+    const int byte = block[16 + i / 64 * 32 + i % 32];
+    const int code = sub % 2 == 0 ? byte % 16 : byte / 16;
+    return half_value(read_u16(block)) * scale * code - half_value(read_u16(block + 2)) * min;
+}
+
+/* Element i of a Q6_K block: 128 bytes of low nibbles, 64 of high bits, 16 int8 scales, f16 scale. */
+double q6_k_value(const uint8_t* block, int64_t i) {
+    const int64_t half = i / 128;
+    const int64_t group = i / 32 % 4;
+    const int byte = block[half * 64 + group % 2 * 32 + i % 32];
+    const int low = group < 2 ? byte % 16 : byte / 16;
+    const int high = block[128 + half * 32 + i % 32] >> (2 * group) & 3;
+    const int scale = static_cast<int8_t>(block[192 + i / 16]);
+    return half_value(read_u16(block + 208)) * scale * (low + 16 * high - 32);
+}
+
+}  // namespace
 
 std::vector<double> row_values(const uint8_t* row, int32_t dtype, int64_t k) {
     std::vector<double> values(static_cast<size_t>(k));
@@ -107,6 +154,10 @@ std::vector<double> row_values(const uint8_t* row, int32_t dtype, int64_t k) {
             const uint8_t* block = row + i / 32 * 18;
             const int byte = block[2 + i % 16];
             value = half_value(read_u16(block)) * ((i % 32 < 16 ? byte & 15 : byte >> 4) - 8);
+        } else if (dtype == TACHO_DTYPE_Q4_K) {
+            value = q4_k_value(row + i / 256 * 144, i % 256);
+        } else if (dtype == TACHO_DTYPE_Q6_K) {
+            value = q6_k_value(row + i / 256 * 210, i % 256);
         } else {
             uint8_t element[4];
             const int64_t size = row_bytes(dtype, 1);
@@ -123,8 +174,8 @@ std::vector<double> row_values(const uint8_t* row, int32_t dtype, int64_t k) {
 
 std::vector<uint8_t> random_rows(Numbers& numbers, int32_t dtype, int64_t n, int64_t k) {
     std::vector<uint8_t> rows(static_cast<size_t>(n * row_bytes(dtype, k)));
-    const int64_t block = dtype == TACHO_DTYPE_Q8_0 ? 34 : dtype == TACHO_DTYPE_Q4_0 ? 18 : 0;
-    if (block == 0) {
+    const int64_t block = row_bytes(dtype, block_elements(dtype));
+    if (block_elements(dtype) == 1) {
         std::vector<float> aligned(rows.size() / 4 + 1);
         for (int64_t i = 0; i < n * k; ++i) {
             set_element(aligned.data(), dtype, i, numbers.normal());
@@ -133,11 +184,17 @@ std::vector<uint8_t> random_rows(Numbers& numbers, int32_t dtype, int64_t n, int
         return rows;
     }
     for (size_t at = 0; at < rows.size(); at += static_cast<size_t>(block)) {
-        const uint16_t scale = nearest_half(numbers.normal() * 0.02);
-        rows[at] = static_cast<uint8_t>(scale);
-        rows[at + 1] = static_cast<uint8_t>(scale >> 8);
-        for (int64_t i = 2; i < block; ++i) {
+        for (int64_t i = 0; i < block; ++i) {
             rows[at + static_cast<size_t>(i)] = static_cast<uint8_t>(numbers.between(0, 255));
+        }
+        const auto put_half = [&](int64_t offset, double value) {
+            const uint16_t bits = nearest_half(value);
+            rows[at + static_cast<size_t>(offset)] = static_cast<uint8_t>(bits);
+            rows[at + static_cast<size_t>(offset) + 1] = static_cast<uint8_t>(bits >> 8);
+        };
+        put_half(dtype == TACHO_DTYPE_Q6_K ? 208 : 0, numbers.normal() * 0.02);
+        if (dtype == TACHO_DTYPE_Q4_K) {
+            put_half(2, numbers.normal() * 0.02);
         }
     }
     return rows;
@@ -155,6 +212,58 @@ PackedWeight::PackedWeight(int32_t isa, int32_t dtype, int64_t n, int64_t k, con
     run(tacho_weight_pack, p, groups / 2, groups);
     run(tacho_weight_pack, p, 0, groups / 2);
     EXPECT_TRUE(packed_.front_intact());
+}
+
+int32_t format_of(int32_t isa, int32_t dtype) {
+    int32_t format = -1;
+    EXPECT_EQ(TACHO_OK, tacho_activation_format(isa, dtype, &format)) << last_error();
+    return format;
+}
+
+int64_t activation_bytes(int32_t isa, int32_t format, int64_t k) {
+    int64_t bytes = 0;
+    EXPECT_EQ(TACHO_OK, tacho_activation_bytes(isa, format, k, &bytes)) << last_error();
+    return bytes;
+}
+
+PackedRows::PackedRows(int32_t isa, int32_t dtype, const Matrix& x)
+    : k_(x.columns()),
+      format_(format_of(isa, dtype)),
+      row_bytes_(activation_bytes(isa, format_, k_)),
+      packed_(x.rows() * row_bytes_) {
+    auto p = make<tacho_activation_pack_params>(isa);
+    p.format = format_;
+    p.m = x.rows();
+    p.k = k_;
+    p.ldx = x.ld();
+    p.row_bytes = row_bytes_;
+    p.x = x.data();
+    p.packed = packed_.data();
+    const int64_t blocks = (k_ + 31) / 32;
+    run(tacho_activation_pack, p, blocks / 2, blocks);
+    run(tacho_activation_pack, p, 0, blocks / 2);
+    EXPECT_TRUE(packed_.front_intact());
+}
+
+int PackedRows::code(int64_t i, int64_t j) const {
+    return static_cast<int8_t>(block(i, j)[j % 32]);
+}
+
+float PackedRows::scale(int64_t i, int64_t j) const {
+    float scale;
+    std::memcpy(&scale, block(i, j) + 32, sizeof scale);
+    return scale;
+}
+
+double PackedRows::value(int64_t i, int64_t j) const {
+    switch (format_) {
+        case TACHO_ACTIVATION_INT8:
+            return static_cast<double>(scale(i, j)) * code(i, j);
+        case TACHO_ACTIVATION_BF16:
+            return element_value(row(i), TACHO_DTYPE_BF16, j);
+        default:
+            return element_value(row(i), TACHO_DTYPE_F32, j);
+    }
 }
 
 }  // namespace tacho_test

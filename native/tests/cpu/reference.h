@@ -33,7 +33,10 @@ std::vector<double> row_values(const uint8_t* row, int32_t dtype, int64_t k);
 std::vector<uint8_t> random_rows(Numbers& numbers, int32_t dtype, int64_t n, int64_t k);
 
 constexpr int32_t kWeightDtypes[] = {TACHO_DTYPE_F32, TACHO_DTYPE_F16, TACHO_DTYPE_BF16, TACHO_DTYPE_Q8_0,
-                                     TACHO_DTYPE_Q4_0};
+                                     TACHO_DTYPE_Q4_0, TACHO_DTYPE_Q4_K, TACHO_DTYPE_Q6_K};
+
+/* Elements of a block of a dtype. */
+int64_t block_elements(int32_t dtype);
 constexpr int32_t kKvDtypes[] = {TACHO_DTYPE_F32, TACHO_DTYPE_F16, TACHO_DTYPE_BF16};
 
 /* A matrix packed by the library, in guarded memory. */
@@ -45,6 +48,34 @@ class PackedWeight {
   private:
     Guarded<uint8_t> packed_;
 };
+
+/* Rows packed by the library for weights of a dtype, in guarded memory. */
+class PackedRows {
+  public:
+    PackedRows(int32_t isa, int32_t dtype, const Matrix& x);
+
+    int32_t format() const { return format_; }
+    int64_t row_bytes() const { return row_bytes_; }
+    const uint8_t* row(int64_t i) const { return packed_.data() + i * row_bytes_; }
+
+    /* Element j of row i as the matmul understands it. */
+    double value(int64_t i, int64_t j) const;
+    /* Of INT8 rows. */
+    int code(int64_t i, int64_t j) const;
+    float scale(int64_t i, int64_t j) const;
+
+  private:
+    const uint8_t* block(int64_t i, int64_t j) const { return row(i) + j / 32 * (row_bytes_ / (k_ / 32)); }
+
+    int64_t k_;
+    int32_t format_;
+    int64_t row_bytes_;
+    Guarded<uint8_t> packed_;
+};
+
+/* The form of activations for weights of a dtype, and the bytes of a row of k. */
+int32_t format_of(int32_t isa, int32_t dtype);
+int64_t activation_bytes(int32_t isa, int32_t format, int64_t k);
 
 }  // namespace tacho_test
 

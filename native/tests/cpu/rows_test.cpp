@@ -8,6 +8,14 @@ namespace {
 
 class RowsTest : public SeededTest {
   protected:
+    template <class Params>
+    static void set_distance(Params& p, const Matrix& y) {
+        p.ldy = y.ld();
+    }
+    static void set_distance(tacho_rms_norm_params& p, const Matrix& y) {
+        p.y_row_bytes = y.ld() * static_cast<int64_t>(sizeof(float));
+    }
+
     /* Runs the kernel in two ranges into y, then each row alone and in place, which must give the same bits. */
     template <class Params>
     void run_rows(int32_t (*kernel)(const Params*, int64_t, int64_t, tacho_counters*), Params p,
@@ -17,12 +25,12 @@ class RowsTest : public SeededTest {
         p.*input = x.data();
         p.*ld = x.ld();
         p.y = y.data();
-        p.ldy = y.ld();
+        set_distance(p, y);
         run(kernel, p, 0, x.rows() / 2);
         run(kernel, p, x.rows() / 2, x.rows());
         EXPECT_TRUE(y.gaps_intact());
         p.y = x.data();
-        p.ldy = x.ld();
+        set_distance(p, x);
         for (int64_t i = 0; i < x.rows(); ++i) {
             run(kernel, p, i, i + 1);
         }
@@ -53,6 +61,33 @@ TEST_P(RowsTest, RmsNorm) {
                 static_cast<double>(original.at(i, j)) * factor * static_cast<double>(weight.at(0, j));
             ASSERT_NEAR(expected, static_cast<double>(y.at(i, j)), 5e-7 * std::fabs(expected)) << i << ", " << j;
         }
+    }
+}
+
+TEST_P(RowsTest, RmsNormWritesWhatPackingItWouldGive) {
+    Numbers numbers(seed());
+    for (int32_t dtype : {TACHO_DTYPE_Q8_0, TACHO_DTYPE_BF16, TACHO_DTYPE_F32}) {
+        const int64_t n = dtype == TACHO_DTYPE_Q8_0 ? 32 * numbers.between(1, 8) : numbers.between(1, 200);
+        const Matrix x = numbers.matrix(3, n);
+        const Matrix weight = numbers.matrix(1, n);
+        const Matrix normed(3, n, n);
+        auto p = make<tacho_rms_norm_params>(isa());
+        p.m = 3;
+        p.n = n;
+        p.x = x.data();
+        p.ldx = x.ld();
+        p.weight = weight.data();
+        p.y = normed.data();
+        p.y_row_bytes = 4 * n;
+        run(tacho_rms_norm, p, 0, 3);
+        const PackedRows packed(isa(), dtype, normed);
+        const Guarded<uint8_t> direct(3 * packed.row_bytes());
+        p.format = packed.format();
+        p.y = direct.data();
+        p.y_row_bytes = packed.row_bytes();
+        run(tacho_rms_norm, p, 0, 3);
+        EXPECT_EQ(0, std::memcmp(direct.data(), packed.row(0), static_cast<size_t>(direct.bytes())));
+        EXPECT_TRUE(direct.front_intact());
     }
 }
 

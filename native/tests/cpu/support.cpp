@@ -15,6 +15,10 @@ std::string isa_name(int32_t isa) {
             return "avx2";
         case TACHO_ISA_AVX512:
             return "avx512";
+        case TACHO_ISA_AVX512_VNNI:
+            return "avx512_vnni";
+        case TACHO_ISA_AVX512_BF16:
+            return "avx512_bf16";
         default:
             return "isa" + std::to_string(isa);
     }
@@ -22,7 +26,7 @@ std::string isa_name(int32_t isa) {
 
 std::vector<int32_t> runnable_isas() {
     std::vector<int32_t> isas;
-    for (int32_t isa : {TACHO_ISA_SCALAR, TACHO_ISA_AVX2, TACHO_ISA_AVX512}) {
+    for (int32_t isa : {TACHO_ISA_SCALAR, TACHO_ISA_AVX2, TACHO_ISA_AVX512, TACHO_ISA_AVX512_VNNI, TACHO_ISA_AVX512_BF16}) {
         if (tacho_isa_check(isa) == TACHO_OK) {
             isas.push_back(isa);
         }

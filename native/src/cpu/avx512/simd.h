@@ -21,9 +21,19 @@
 
 #include "cpu/kernels/elements.h"
 
+#if defined(__AVX512BF16__)
+#define TACHO_ISA_NAMESPACE avx512_bf16
+#define TACHO_ISA_NUMBER TACHO_ISA_AVX512_BF16
+#define TACHO_ISA_WORD "avx512_bf16"
+#elif defined(__AVX512VNNI__)
+#define TACHO_ISA_NAMESPACE avx512_vnni
+#define TACHO_ISA_NUMBER TACHO_ISA_AVX512_VNNI
+#define TACHO_ISA_WORD "avx512_vnni"
+#else
 #define TACHO_ISA_NAMESPACE avx512
 #define TACHO_ISA_NUMBER TACHO_ISA_AVX512
 #define TACHO_ISA_WORD "avx512"
+#endif
 
 namespace tacho {
 namespace TACHO_ISA_NAMESPACE {

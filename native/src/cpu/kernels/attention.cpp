@@ -1,20 +1,22 @@
 /*
  * Attention over the paged KV cache.
  *
- * The rows of an item (its queries times the query heads of its kv head) are taken in groups of kGroupRows. A group
- * walks the keys in chunks of 64 that begin at multiples of 64 of the absolute position, and a chunk's K and V stay in
- * the L1 cache while all tiles of the group pass. K of a block, [head_dim][16 tokens], and V of a block,
- * [16 tokens][head_dim], are the panels of tile.h as they lie.
+ * The rows of an item (its queries times the query heads of its kv head) are taken in groups of kGroupRows. The keys of
+ * a sequence are cut into splits of TACHO_ATTENTION_SPLIT_KEYS at multiples of that number, a split into chunks of
+ * kChunkKeys. A group walks the chunks of a split, and a chunk's K and V stay in the cache while all tiles of the group
+ * pass. A row gathers each split by itself, and the splits are then merged in ascending order, whether one item held
+ * them all or several did: the last of a tile's items to come finds by the tile's ticket that it is the last, and
+ * merges.
  *
  * Within a chunk a row meets only the keys that it sees: scores of others are masked, their V is never multiplied (it
- * may be NaN). A row's arithmetic follows from its own position and the chunk borders alone, so neither the items nor
- * the other rows of the batch change its bits.
+ * may be NaN). A row's arithmetic follows from its own position alone, so neither the items nor the other rows of the
+ * batch change its bits.
  *
- *   scratch   | out [kGroupRows][head_dim rounded up to 16] | highest score [kGroupRows] | sum [kGroupRows] |
+ *   scratch   | rows of the split at hand [kGroupRows] | rows of all splits so far [kGroupRows] |   attention_state.h
  */
+#include "attention_state.h"
+#include "attention_tile.h"
 #include "core/kv_layout.h"
-#include "math.h"
-#include "tile.h"
 
 namespace tacho {
 namespace TACHO_ISA_NAMESPACE {
@@ -22,20 +24,11 @@ namespace TACHO_ISA_NAMESPACE {
 namespace {
 
 constexpr int64_t kGroupRows = 48;
-constexpr int64_t kChunkKeys = 64;
-
-TACHO_INLINE int64_t padded(int64_t head_dim) {
-    return (head_dim + 15) / 16 * 16;
-}
-
-/* Keys [first, last) of a sequence. */
-struct Keys {
-    int64_t first;
-    int64_t last;
-};
+constexpr int64_t kSplitKeys = TACHO_ATTENTION_SPLIT_KEYS;
+static_assert(kSplitKeys % kChunkKeys == 0, "a chunk lies in one split");
 
 /* One kv head of one sequence, and where its queries stand. */
-template <class Element>
+template <class Panel>
 struct Head {
     const tacho_attention_params& p;
     const int32_t* blocks; /* of the sequence */
@@ -44,8 +37,17 @@ struct Head {
     int64_t first_row; /* of the sequence's first query in q and out */
     int64_t base;      /* position of that query */
 
-    const Element* panel(const void* cache, int64_t block) const {
-        return static_cast<const Element*>(cache) + kv_panel(blocks[block], p.num_kv_heads, kv_head, p.head_dim);
+    Head(const tacho_attention_params& params, const tacho_attention_item& item)
+        : p(params),
+          blocks(params.block_table + item.sequence * params.block_table_stride),
+          kv_head(item.kv_head),
+          group(params.num_heads / params.num_kv_heads),
+          first_row(params.q_starts[item.sequence]),
+          base(params.context_lens[item.sequence] - (params.q_starts[item.sequence + 1] - first_row)) {}
+
+    Panel panel(const void* cache, int64_t block) const {
+        const auto* bytes = static_cast<const uint8_t*>(cache);
+        return Panel::at(bytes + kv_panel(p.kv_dtype, blocks[block], p.num_kv_heads, kv_head, p.head_dim), p.head_dim);
     }
 
     /* Offset of a row's head in q or out; rows are counted [query][head]. */
@@ -58,243 +60,198 @@ struct Head {
         const int64_t position = base + row / group;
         return {p.window > 0 ? larger(0, position - p.window + 1) : 0, position + 1};
     }
+
+    const float* sink(int64_t row) const {
+        return p.sinks == nullptr ? nullptr : p.sinks + kv_head * group + row % group;
+    }
 };
 
-/* What a group of rows has gathered so far. */
-struct State {
-    float* out;     /* [rows][stride] */
-    float* highest; /* [rows] */
-    float* sum;     /* [rows], of exp(score - highest) */
-    int64_t stride;
+/* Rows [begin, begin + count) of a head, counted as Head::offset does. */
+struct Rows {
+    int64_t begin;
+    int64_t count;
 };
 
-/* scores [R][kChunkKeys] of blocks [first, last) of a chunk. */
-template <int R, class Element>
-TACHO_INLINE void score_blocks(const Head<Element>& head, int64_t chunk, int64_t first, int64_t last,
-                               const float* const (&q)[R], float (*scores)[kChunkKeys]) {
-    const int64_t chunk_block = chunk / kBlockTokens;
-    const auto score = [&](auto panels, int64_t block) {
-        constexpr int P = decltype(panels)::value;
-        const Element* k[P];
-        TACHO_UNROLL for (int i = 0; i < P; ++i) {
-            k[i] = head.panel(head.p.k_cache, chunk_block + block + i);
-        }
-        Vec sum[R][P];
-        clear(sum);
-        multiply(sum, k, kBlockTokens, q, 0, head.p.head_dim, WholePanel{});
-        TACHO_UNROLL for (int r = 0; r < R; ++r) {
-            TACHO_UNROLL for (int i = 0; i < P; ++i) {
-                store(scores[r] + (block + i) * kBlockTokens, sum[r][i]);
-            }
-        }
-    };
-    constexpr int wide = tile_panels(R);
-    int64_t block = first;
-    for (; block + wide <= last; block += wide) {
-        score(Count<wide>{}, block);
-    }
-    for (; block < last; ++block) {
-        score(Count<1>{}, block);
-    }
-}
-
-/* Turns the scores of the keys [keys.first, keys.last) of a chunk into exp(score - highest), and brings the row's state
- * to the new highest score. */
-TACHO_INLINE void soften(const tacho_attention_params& p, Keys keys, int64_t row, const State& state, float* scores) {
-    const int64_t first = keys.first / kBlockTokens;
-    const int64_t last = (keys.last + kBlockTokens - 1) / kBlockTokens;
-    Vec top = broadcast(-__builtin_inff());
-    for (int64_t b = first; b < last; ++b) {
-        float* at = scores + b * kBlockTokens;
-        Vec s = mul(load(at), broadcast(p.scale));
-        if (p.softcap > 0) {
-            s = mul(tanh(div(s, broadcast(p.softcap))), broadcast(p.softcap));
-        }
-        s = keep_lanes(s, keys.first - b * kBlockTokens, keys.last - b * kBlockTokens, -__builtin_inff());
-        top = max(top, s);
-        store(at, s);
-    }
-    const float old = state.highest[row];
-    const float found = max_lane(top);
-    const float highest = found > old ? found : old;
-    /* Where every score is -infinity, exp(score - 0) is still 0. */
-    const float origin = highest == -__builtin_inff() ? 0 : highest;
-    Vec sum = zero();
-    for (int64_t b = first; b < last; ++b) {
-        float* at = scores + b * kBlockTokens;
-        const Vec e = exp(sub(load(at), broadcast(origin)));
-        sum = add(sum, e);
-        store(at, e);
-    }
-    const Vec factor = exp(broadcast(old - origin));
-    state.highest[row] = highest;
-    state.sum[row] = state.sum[row] * first_lane(factor) + sum_lanes(sum);
-    if (found > old) {
-        for (int64_t d = 0; d < state.stride; d += 16) {
-            float* out = state.out + row * state.stride + d;
-            store(out, mul(load(out), factor));
-        }
-    }
-}
-
-/* out += weights * V over keys [first, last) of one block, R rows from `row`; weights[r] are those of the block. */
-template <int R, class Element>
-TACHO_INLINE void add_values(const Element* v, int64_t head_dim, const float* const (&weights)[R], int64_t first,
-                             int64_t last, int64_t row, const State& state) {
-    const auto gather = [&](auto panels, int64_t d, auto panel) {
-        constexpr int P = decltype(panels)::value;
-        const Element* w[P];
-        Vec sum[R][P];
-        TACHO_UNROLL for (int i = 0; i < P; ++i) {
-            w[i] = v + d + i * 16;
-        }
-        TACHO_UNROLL for (int r = 0; r < R; ++r) {
-            TACHO_UNROLL for (int i = 0; i < P; ++i) {
-                sum[r][i] = load(state.out + (row + r) * state.stride + d + i * 16);
-            }
-        }
-        multiply(sum, w, head_dim, weights, first, last, panel);
-        TACHO_UNROLL for (int r = 0; r < R; ++r) {
-            TACHO_UNROLL for (int i = 0; i < P; ++i) {
-                store(state.out + (row + r) * state.stride + d + i * 16, sum[r][i]);
-            }
-        }
-    };
-    constexpr int wide = tile_panels(R);
-    int64_t d = 0;
-    for (; d + 16 * wide <= head_dim; d += 16 * wide) {
-        gather(Count<wide>{}, d, WholePanel{});
-    }
-    for (; d + 16 <= head_dim; d += 16) {
-        gather(Count<1>{}, d, WholePanel{});
-    }
-    if (d < head_dim) {
-        gather(Count<1>{}, d, PartialPanel{head_dim - d});
-    }
-}
-
-/* Rows [row, row + R) of a group that begins at item row `group_row`, against the chunk of keys from `chunk`. */
-template <class Element>
+/* Up to kAttentionRows rows of a group against the chunk of keys from `from`. */
+template <class Panel, bool kFetch>
 struct ChunkTile {
-    const Head<Element>& head;
-    const State& state;
-    int64_t group_row;
-    int64_t row;
-    int64_t chunk;
+    const Head<Panel>& head;
+    const States& states; /* of the group */
+    int64_t group_begin;
+    const Chunk<Panel>& chunk;
+    int64_t from;
 
     template <int R>
-    void run() const {
+    TACHO_INLINE void run(int64_t row) const {
         Keys keys[R];
         const float* q[R];
-        int64_t first = kChunkKeys;
-        int64_t last = 0;
-        bool alike = true;
+        float* out[R];
+        Keys all = {kChunkKeys, 0};    /* that a row sees */
+        Keys common = {0, kChunkKeys}; /* that every row sees */
         for (int r = 0; r < R; ++r) {
-            const Keys visible = head.visible(group_row + row + r);
-            keys[r] = {larger(visible.first - chunk, 0), smaller(visible.last - chunk, kChunkKeys)};
-            q[r] = head.p.q + head.offset(group_row + row + r, head.p.ldq);
-            alike = alike && keys[r].first == keys[0].first && keys[r].last == keys[0].last;
-            if (keys[r].first < keys[r].last) {
-                first = smaller(first, keys[r].first);
-                last = larger(last, keys[r].last);
+            keys[r] = head.visible(group_begin + row + r).within(from, kChunkKeys);
+            q[r] = head.p.q + head.offset(group_begin + row + r, head.p.ldq);
+            out[r] = states[row + r].out;
+            common = {larger(common.first, keys[r].first), smaller(common.last, keys[r].last)};
+            if (!keys[r].empty()) {
+                all = {smaller(all.first, keys[r].first), larger(all.last, keys[r].last)};
             }
         }
-        if (first >= last) {
+        if (all.empty()) {
             return;
         }
         alignas(64) float scores[R][kChunkKeys];
-        const int64_t first_block = first / kBlockTokens;
-        const int64_t last_block = (last + kBlockTokens - 1) / kBlockTokens;
-        score_blocks(head, chunk, first_block, last_block, q, scores);
+        const float* weights[R];
+        score_blocks<R, kFetch>(chunk, all.first / kBlockTokens, (all.last + kBlockTokens - 1) / kBlockTokens, q,
+                                head.p.head_dim, scores);
         for (int r = 0; r < R; ++r) {
-            if (keys[r].first < keys[r].last) {
-                soften(head.p, keys[r], row + r, state, scores[r]);
+            weights[r] = scores[r];
+            if (!keys[r].empty()) {
+                soften(head.p, keys[r], states[row + r], scores[r]);
             }
         }
-        for (int64_t b = first_block; b < last_block; ++b) {
-            const Element* v = head.panel(head.p.v_cache, chunk / kBlockTokens + b);
-            const int64_t from = b * kBlockTokens;
-            if (alike) {
-                const float* weights[R];
-                TACHO_UNROLL for (int r = 0; r < R; ++r) {
-                    weights[r] = scores[r] + from;
-                }
-                add_values(v, head.p.head_dim, weights, larger(first - from, 0), smaller(last - from, kBlockTokens),
-                           row, state);
-                continue;
-            }
+        /* Before the common keys and behind them each row has its own; a row's keys are added in ascending order. */
+        common.first = smaller(common.first, common.last);
+        for (int r = 0; r < R; ++r) {
+            add_row({keys[r].first, common.empty() ? keys[r].last : common.first}, weights[r], out[r]);
+        }
+        if (!common.empty()) {
+            add_values<R, kFetch>(chunk, common.first, common.last, weights, head.p.head_dim, out);
             for (int r = 0; r < R; ++r) {
-                const float* const weights[1] = {scores[r] + from};
-                add_values(v, head.p.head_dim, weights, larger(keys[r].first - from, 0),
-                           smaller(keys[r].last - from, kBlockTokens), row + r, state);
+                add_row({common.last, keys[r].last}, weights[r], out[r]);
             }
+        }
+    }
+
+    void add_row(Keys keys, const float* weights, float* out) const {
+        if (!keys.empty()) {
+            const float* const row_weights[1] = {weights};
+            float* const row_out[1] = {out};
+            add_values<1, false>(chunk, keys.first, keys.last, row_weights, head.p.head_dim, row_out);
+        }
+    }
+
+    /* All rows of the group. */
+    void run_rows(int64_t count) const {
+        int64_t row = 0;
+        for (; row + kAttentionRows <= count; row += kAttentionRows) {
+            run<kAttentionRows>(row);
+        }
+        run_rest<kAttentionRows - 1>(row, count - row);
+    }
+
+    template <int R>
+    void run_rest(int64_t row, int64_t count) const {
+        if constexpr (R > 0) {
+            return count == R ? run<R>(row) : run_rest<R - 1>(row, count);
         }
     }
 };
-template <class Element>
-ChunkTile(const Head<Element>&, const State&, int64_t, int64_t, int64_t) -> ChunkTile<Element>;
 
-/* Divides a row by its sum, the sink's share included, and writes it. */
-template <class Element>
-void finish(const Head<Element>& head, const State& state, int64_t row, int64_t item_row) {
-    Vec factor = broadcast(1.0f);
-    float sum = state.sum[row];
-    if (head.p.sinks != nullptr) {
-        const float sink = head.p.sinks[head.kv_head * head.group + item_row % head.group];
-        const float old = state.highest[row];
-        const float highest = sink > old ? sink : old;
-        factor = exp(broadcast(old - highest));
-        sum = sum * first_lane(factor) + first_lane(exp(broadcast(sink - highest)));
+/* Gathers what the rows see of one split of an item. */
+template <class Panel>
+void attend_split(const Head<Panel>& head, const tacho_attention_item& item, Rows rows, int64_t split,
+                  const States& states) {
+    for (int64_t row = 0; row < rows.count; ++row) {
+        states[row].clear();
     }
-    factor = div(factor, broadcast(sum));
-    float* out = head.p.out + head.offset(item_row, head.p.ldo);
-    for (int64_t d = 0; d < head.p.head_dim; d += 16) {
-        const Vec value = mul(load(state.out + row * state.stride + d), factor);
-        store_partial(out + d, value, smaller(16, head.p.head_dim - d));
-    }
-}
-
-/* Item rows [begin, begin + rows). */
-template <class Element>
-void attend_group(const Head<Element>& head, int64_t begin, int64_t rows, const State& state) {
-    for (int64_t i = 0; i < rows * state.stride; i += 16) {
-        store(state.out + i, zero());
-    }
-    for (int64_t i = 0; i < rows; ++i) {
-        state.highest[i] = -__builtin_inff();
-        state.sum[i] = 0;
-    }
-    const int64_t first = head.visible(begin).first;
-    const int64_t last = head.visible(begin + rows - 1).last;
-    for (int64_t chunk = first / kChunkKeys * kChunkKeys; chunk < last; chunk += kChunkKeys) {
-        for (int64_t row = 0; row < rows; row += kTileRows) {
-            with_rows(smaller(kTileRows, rows - row), ChunkTile{head, state, begin, row, chunk});
+    const int64_t end = head.visible(rows.begin + rows.count - 1).last;
+    const int64_t final_block = (smaller(end, item.split_end * kSplitKeys) - 1) / kBlockTokens;
+    const Keys seen = {larger(head.visible(rows.begin).first, split * kSplitKeys),
+                       smaller(end, (split + 1) * kSplitKeys)};
+    Chunk<Panel> chunk;
+    for (int64_t from = seen.first / kChunkKeys * kChunkKeys; from < seen.last; from += kChunkKeys) {
+        const int64_t first = larger(seen.first, from) / kBlockTokens;
+        const int64_t last = (smaller(seen.last, from + kChunkKeys) - 1) / kBlockTokens;
+        for (int64_t block = first; block <= last; ++block) {
+            const int64_t at = block - from / kBlockTokens;
+            const int64_t next = block + kChunkBlocks <= final_block ? block + kChunkBlocks : block;
+            chunk.keys[at] = head.panel(head.p.k_cache, block);
+            chunk.values[at] = head.panel(head.p.v_cache, block);
+            chunk.next_keys[at] = head.panel(head.p.k_cache, next);
+            chunk.next_values[at] = head.panel(head.p.v_cache, next);
+        }
+        if (rows.count <= kAttentionRows) {
+            ChunkTile<Panel, true>{head, states, rows.begin, chunk, from}.run_rows(rows.count);
+        } else {
+            ChunkTile<Panel, false>{head, states, rows.begin, chunk, from}.run_rows(rows.count);
         }
     }
-    for (int64_t row = 0; row < rows; ++row) {
-        finish(head, state, row, begin + row);
+}
+
+/* total += what a row has gathered of a split, if it sees any of it. */
+template <class Panel>
+void add_split(const Head<Panel>& head, int64_t row, int64_t split, const State& gathered, const State& total) {
+    const Keys visible = head.visible(row);
+    const int64_t first = visible.first / kSplitKeys;
+    if (split == first) {
+        total.copy(gathered);
+    } else if (split > first && split * kSplitKeys < visible.last) {
+        merge(total, gathered);
     }
 }
 
-template <class Element>
+template <class Panel>
+void finish_row(const Head<Panel>& head, int64_t row, const State& total) {
+    finish(total, head.sink(row), head.p.head_dim, head.p.out + head.offset(row, head.p.ldo));
+}
+
+/* An item that holds all splits of its rows. */
+template <class Panel>
+void attend_whole(const Head<Panel>& head, const tacho_attention_item& item, Rows rows, const States& split_states,
+                  const States& totals) {
+    for (int64_t split = item.split_begin; split < item.split_end; ++split) {
+        attend_split(head, item, rows, split, split_states);
+        for (int64_t row = 0; row < rows.count; ++row) {
+            add_split(head, rows.begin + row, split, split_states[row], totals[row]);
+        }
+    }
+    for (int64_t row = 0; row < rows.count; ++row) {
+        finish_row(head, rows.begin + row, totals[row]);
+    }
+}
+
+/* Merges a tile whose items have all come: partial rows [split][row]. */
+template <class Panel>
+void merge_tile(const Head<Panel>& head, Rows rows, int64_t splits, const States& partials, const State& total) {
+    for (int64_t row = 0; row < rows.count; ++row) {
+        for (int64_t split = 0; split < splits; ++split) {
+            add_split(head, rows.begin + row, split, partials[split * rows.count + row], total);
+        }
+        finish_row(head, rows.begin + row, total);
+    }
+}
+
+template <class Panel>
 void attend(const tacho_attention_params& p, int64_t begin, int64_t end) {
-    const int64_t stride = padded(p.head_dim);
-    float* const rows_end = p.scratch + kGroupRows * stride;
-    const State state = {p.scratch, rows_end, rows_end + kGroupRows, stride};
+    const int64_t floats = state_floats(p.head_dim);
+    const States split_states = {p.scratch, floats - 16};
+    const States totals = {p.scratch + kGroupRows * floats, floats - 16};
     for (int64_t i = begin; i < end; ++i) {
         const tacho_attention_item& item = p.items[i];
-        const int64_t start = p.q_starts[item.sequence];
-        const int64_t queries = p.q_starts[item.sequence + 1] - start;
-        const int64_t group = p.num_heads / p.num_kv_heads;
-        const Head<Element> head = {p,
-                                    p.block_table + item.sequence * p.block_table_stride,
-                                    item.kv_head,
-                                    group,
-                                    start,
-                                    p.context_lens[item.sequence] - queries};
-        const int64_t last_row = item.q_end * group;
-        for (int64_t row = item.q_begin * group; row < last_row; row += kGroupRows) {
-            attend_group(head, row, smaller(kGroupRows, last_row - row), state);
+        const Head<Panel> head(p, item);
+        const Rows tile = {item.q_begin * head.group, (item.q_end - item.q_begin) * head.group};
+        if (tile.count == 0) {
+            continue;
+        }
+        const States partials = {item.partial < 0 ? nullptr : p.partials + item.partial * floats, floats - 16};
+        for (int64_t row = 0; row < tile.count; row += kGroupRows) {
+            const Rows rows = {tile.begin + row, smaller(kGroupRows, tile.count - row)};
+            if (item.partial < 0) {
+                attend_whole(head, item, rows, split_states, totals);
+                continue;
+            }
+            for (int64_t split = item.split_begin; split < item.split_end; ++split) {
+                attend_split(head, item, rows, split, {partials[split * tile.count + row].out, partials.padded});
+            }
+        }
+        if (item.partial >= 0) {
+            const int32_t splits = (head.base + item.q_end + kSplitKeys - 1) / kSplitKeys;
+            const int32_t done = item.split_end - item.split_begin;
+            if (__atomic_add_fetch(p.tickets + item.ticket, done, __ATOMIC_ACQ_REL) == splits) {
+                merge_tile(head, tile, splits, partials, totals[0]);
+                __atomic_store_n(p.tickets + item.ticket, 0, __ATOMIC_RELAXED);
+            }
         }
     }
 }
@@ -302,17 +259,19 @@ void attend(const tacho_attention_params& p, int64_t begin, int64_t end) {
 }  // namespace
 
 int64_t attention_scratch(int64_t head_dim) {
-    return kGroupRows * (padded(head_dim) + 2);
+    return 2 * kGroupRows * state_floats(head_dim);
 }
 
 void attention(const tacho_attention_params& p, int64_t begin, int64_t end) {
     switch (p.kv_dtype) {
         case TACHO_DTYPE_F32:
-            return attend<float>(p, begin, end);
+            return attend<PlainPanel<float>>(p, begin, end);
         case TACHO_DTYPE_F16:
-            return attend<Half>(p, begin, end);
+            return attend<PlainPanel<Half>>(p, begin, end);
+        case TACHO_DTYPE_Q8_0:
+            return attend<ScaledPanel>(p, begin, end);
         default:
-            return attend<BFloat>(p, begin, end);
+            return attend<PlainPanel<BFloat>>(p, begin, end);
     }
 }
 

@@ -6,12 +6,38 @@
 #include "cpu/kernel_table.h"
 #include "simd.h"
 
+#define DECLARED(operation) void operation(const tacho_##operation##_params& p, int64_t begin, int64_t end);
+
 namespace tacho {
+#ifdef TACHO_FLOAT_KERNELS
+/* Compiled for another instruction set, which has all that they need. */
+namespace TACHO_FLOAT_KERNELS {
+int64_t attention_scratch(int64_t head_dim);
+#define KERNEL(operation)
+#define FLOAT_KERNEL(operation) DECLARED(operation)
+#include "cpu/kernels.def"
+#undef KERNEL
+}  // namespace TACHO_FLOAT_KERNELS
+namespace TACHO_ISA_NAMESPACE {
+using TACHO_FLOAT_KERNELS::attention_scratch;
+#define KERNEL(operation)
+#define FLOAT_KERNEL(operation) using TACHO_FLOAT_KERNELS::operation;
+#include "cpu/kernels.def"
+#undef KERNEL
+}  // namespace TACHO_ISA_NAMESPACE
+#endif
+
 namespace TACHO_ISA_NAMESPACE {
 
 int64_t weight_bytes(int32_t dtype, int64_t n, int64_t k);
+int32_t activation_format(int32_t dtype);
+int64_t activation_bytes(int32_t format, int64_t k);
+#define KERNEL(operation) DECLARED(operation)
+#ifdef TACHO_FLOAT_KERNELS
+#define FLOAT_KERNEL(operation)
+#else
 int64_t attention_scratch(int64_t head_dim);
-#define KERNEL(operation) void operation(const tacho_##operation##_params& p, int64_t begin, int64_t end);
+#endif
 #include "cpu/kernels.def"
 #undef KERNEL
 
@@ -27,5 +53,6 @@ TACHO_INLINE int64_t larger(int64_t a, int64_t b) {
 }  // namespace
 }  // namespace TACHO_ISA_NAMESPACE
 }  // namespace tacho
+#undef DECLARED
 
 #endif

@@ -1,4 +1,5 @@
 /* Operations on rows of floats. A row's result depends on that row alone. */
+#include "activations.h"
 #include "math.h"
 
 namespace tacho {
@@ -31,7 +32,7 @@ TACHO_INLINE void put(float* to, Vec v, int64_t count) {
 void rms_norm(const tacho_rms_norm_params& p, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
         const float* x = p.x + i * p.ldx;
-        float* y = p.y + i * p.ldy;
+        void* y = activation_row(p.y, p.y_row_bytes, i);
         Vec squares = zero();
         each_step(p.n, [&](int64_t at, int64_t count) {
             const Vec v = take(x + at, count);
@@ -39,9 +40,15 @@ void rms_norm(const tacho_rms_norm_params& p, int64_t begin, int64_t end) {
         });
         const double mean = static_cast<double>(sum_lanes(squares)) / static_cast<double>(p.n);
         const Vec factor = broadcast(static_cast<float>(1 / __builtin_sqrt(mean + static_cast<double>(p.epsilon))));
-        each_step(p.n, [&](int64_t at, int64_t count) {
-            put(y + at, mul(mul(take(x + at, count), factor), take(p.weight + at, count)), count);
-        });
+        const auto normed = [&](int64_t at, int64_t count) {
+            return mul(mul(take(x + at, count), factor), take(p.weight + at, count));
+        };
+        for (int64_t at = 0; at < p.n; at += kActivationBlock) {
+            const int64_t count = smaller(kActivationBlock, p.n - at);
+            const Vec low = normed(at, smaller(count, 16));
+            const Vec high = count > 16 ? normed(at + 16, count - 16) : zero();
+            put_activations(p.format, y, at, count, low, high);
+        }
     }
 }
 

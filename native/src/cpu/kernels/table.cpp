@@ -8,6 +8,8 @@ extern const KernelTable kernel_table = {
     TACHO_ISA_WORD,
     TACHO_ISA_NUMBER,
     weight_bytes,
+    activation_format,
+    activation_bytes,
     attention_scratch,
 #define KERNEL(operation) operation,
 #include "cpu/kernels.def"

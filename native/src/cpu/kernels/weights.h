@@ -1,14 +1,27 @@
 /*
- * The packed layout of a weight matrix [n][k]: panels of 16 rows, ceil(n / 16) of them, rows past n are zeros. It is
- * the same for all instruction sets so far, which nothing outside this folder may rely on.
+ * The packed layout of a weight matrix [n][k]: panels of 16 rows that hold all of k, ceil(n / 16) of them, so that one
+ * vector carries 16 outputs and no sum is ever horizontal. Rows past n are zeros. A panel of a quantised type is made of
+ * units, each a multiple of 64 bytes and read once, front to back; k that a last unit has too much has zero scales.
+ * Instruction sets differ where it says so, and nothing outside this folder may rely on any of it.
  *
- *   F32, F16, BF16   [k][16 rows]
- *   Q8_0             k / 32 units of 544 bytes:  | f16 scale [16 rows] | int8 [32 k][16 rows] |
- *   Q4_0             k / 32 units of 288 bytes:  | f16 scale [16 rows] | nibbles [16 k][16 rows], high ones k + 16 |
+ *   F32, F16   [k][16 rows]
+ *   BF16       [k][16 rows], with products of bfloats [k / 2][16 rows][2 k]
+ *   Q8_0       64 k, 1088 bytes   | f16 scale [2][16] | 2 blocks of 512 |
+ *                block, wide products       int8 [16][16 rows][2 k]
+ *                block, others              uint8 [8][16 rows][4 k], 128 above the code
+ *   Q4_0       64 k, 576 bytes    | f16 scale [2][16] | 2 blocks of nibbles |
+ *   Q4_K       256 k, 2368 bytes  | f16 scale [16] | f16 min [16] | u8 sub-scale [8][16] | u8 sub-min [8][16]
+ *                                 | 8 blocks of nibbles |
+ *   Q6_K       256 k, 3392 bytes  | f16 scale [16] | 32 unused | i8 sub-scale [16][16] | 8 blocks of low nibbles
+ *                                 | high bits, 8 times [2][16 rows][4 k] |
+ *
+ *   a block of nibbles   32 k, [4][16 rows][4 k]: low nibbles of group j are k 8 j .. 8 j + 3, high ones the next four
+ *   high bits            bits 2 r and 2 r + 1 of byte [g][row][i] belong to k = 16 g + 4 r + i
  */
 #ifndef TACHO_CPU_KERNELS_WEIGHTS_H
 #define TACHO_CPU_KERNELS_WEIGHTS_H
 
+#include "dots.h"
 #include "kernels.h"
 
 namespace tacho {
@@ -17,51 +30,74 @@ namespace {
 
 constexpr int64_t kPanelRows = 16;
 constexpr int64_t kQuantBlock = 32;
+constexpr int64_t kNibbleBytes = kQuantBlock / 2 * kPanelRows;
 
 struct UnitQ8_0 {
-    Half scale[kPanelRows];
-    int8_t code[kQuantBlock][kPanelRows];
+    static constexpr int64_t kElements = 64;
+    Half scale[2][kPanelRows];
+    uint8_t codes[2][kQuantBlock * kPanelRows];
 };
-static_assert(sizeof(UnitQ8_0) == 544, "no padding");
+static_assert(sizeof(UnitQ8_0) == 1088, "no padding");
 
 struct UnitQ4_0 {
+    static constexpr int64_t kElements = 64;
+    Half scale[2][kPanelRows];
+    uint8_t codes[2][kNibbleBytes];
+};
+static_assert(sizeof(UnitQ4_0) == 576, "no padding");
+
+struct UnitQ4_K {
+    static constexpr int64_t kElements = 256;
     Half scale[kPanelRows];
-    uint8_t codes[kQuantBlock / 2][kPanelRows];
+    Half min[kPanelRows];
+    uint8_t sub_scale[8][kPanelRows];
+    uint8_t sub_min[8][kPanelRows];
+    uint8_t codes[8][kNibbleBytes];
 };
-static_assert(sizeof(UnitQ4_0) == 288, "no padding");
+static_assert(sizeof(UnitQ4_K) == 2368, "no padding");
 
-/* A block of a row in file layout. */
-struct BlockQ8_0 {
-    Half scale;
-    int8_t code[kQuantBlock];
+struct UnitQ6_K {
+    static constexpr int64_t kElements = 256;
+    Half scale[kPanelRows];
+    uint8_t unused[32];
+    int8_t sub_scale[16][kPanelRows];
+    uint8_t codes[8][kNibbleBytes];
+    uint8_t high[8][kNibbleBytes / 2];
 };
-static_assert(sizeof(BlockQ8_0) == 34, "no padding");
+static_assert(sizeof(UnitQ6_K) == 3392, "no padding");
 
-struct BlockQ4_0 {
-    Half scale;
-    uint8_t codes[kQuantBlock / 2];
+/* Two bfloats of one row. */
+struct BFloatPair {
+    BFloat k[2];
 };
-static_assert(sizeof(BlockQ4_0) == 18, "no padding");
+
+/* What BF16 panels are made of. */
+#if TACHO_BFLOAT_PRODUCTS
+using BFloatUnit = BFloatPair;
+#else
+using BFloatUnit = BFloat;
+#endif
 
 TACHO_INLINE int64_t panel_count(int64_t n) {
     return (n + kPanelRows - 1) / kPanelRows;
 }
 
 /* Elements or units of one panel. */
-TACHO_INLINE int64_t panel_steps(const float*, int64_t k) {
+template <class Unit>
+TACHO_INLINE int64_t panel_units(const Unit*, int64_t k) {
+    return (k + Unit::kElements - 1) / Unit::kElements;
+}
+TACHO_INLINE int64_t panel_units(const float*, int64_t k) {
     return k * kPanelRows;
 }
-TACHO_INLINE int64_t panel_steps(const Half*, int64_t k) {
+TACHO_INLINE int64_t panel_units(const Half*, int64_t k) {
     return k * kPanelRows;
 }
-TACHO_INLINE int64_t panel_steps(const BFloat*, int64_t k) {
+TACHO_INLINE int64_t panel_units(const BFloat*, int64_t k) {
     return k * kPanelRows;
 }
-TACHO_INLINE int64_t panel_steps(const UnitQ8_0*, int64_t k) {
-    return k / kQuantBlock;
-}
-TACHO_INLINE int64_t panel_steps(const UnitQ4_0*, int64_t k) {
-    return k / kQuantBlock;
+TACHO_INLINE int64_t panel_units(const BFloatPair*, int64_t k) {
+    return (k + 1) / 2 * kPanelRows;
 }
 
 /* Calls body with a null pointer of the type that a packed matrix is made of. */
@@ -73,18 +109,22 @@ TACHO_INLINE void with_weight_type(int32_t dtype, Body body) {
         case TACHO_DTYPE_F16:
             return body(static_cast<const Half*>(nullptr));
         case TACHO_DTYPE_BF16:
-            return body(static_cast<const BFloat*>(nullptr));
+            return body(static_cast<const BFloatUnit*>(nullptr));
         case TACHO_DTYPE_Q8_0:
             return body(static_cast<const UnitQ8_0*>(nullptr));
-        default:
+        case TACHO_DTYPE_Q4_0:
             return body(static_cast<const UnitQ4_0*>(nullptr));
+        case TACHO_DTYPE_Q4_K:
+            return body(static_cast<const UnitQ4_K*>(nullptr));
+        default:
+            return body(static_cast<const UnitQ6_K*>(nullptr));
     }
 }
 
 /* The start of a panel. */
 template <class Unit>
 TACHO_INLINE const Unit* panel_at(const Unit* type, const void* packed, int64_t panel, int64_t k) {
-    return static_cast<const Unit*>(packed) + panel * panel_steps(type, k);
+    return static_cast<const Unit*>(packed) + panel * panel_units(type, k);
 }
 
 }  // namespace

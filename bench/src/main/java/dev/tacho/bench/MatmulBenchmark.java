@@ -1,5 +1,7 @@
 package dev.tacho.bench;
 
+import dev.tacho.engine.kernel.ActivationFormat;
+import dev.tacho.engine.kernel.ActivationRows;
 import dev.tacho.engine.kernel.DType;
 import dev.tacho.engine.kernel.KernelSelection;
 import dev.tacho.engine.kernel.KernelWorker;
@@ -39,7 +41,7 @@ public class MatmulBenchmark {
   String provider;
 
   /** Type of the weights. */
-  @Param({"F32", "F16", "BF16", "Q8_0", "Q4_0"})
+  @Param({"F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_K", "Q6_K"})
   DType dtype;
 
   /** Rows: 1 as in decode, 64 as in prefill. */
@@ -50,7 +52,7 @@ public class MatmulBenchmark {
   private Kernels kernels;
   private KernelWorker worker;
   private Weight weight;
-  private MemorySegment x;
+  private ActivationRows x;
   private MemorySegment y;
 
   /** Random codes with a scale of 1/64; random activations. */
@@ -66,11 +68,15 @@ public class MatmulBenchmark {
     }
     weight = new Weight(dtype, N, K, arena.allocate(kernels.weightBytes(dtype, N, K), 64));
     kernels.weightPack(weight, source, 0, N / Kernels.ROW_GROUP, worker);
-    x = arena.allocate(ValueLayout.JAVA_FLOAT, (long) rows * K);
+    MemorySegment floats = arena.allocate(ValueLayout.JAVA_FLOAT, (long) rows * K);
     y = arena.allocate(ValueLayout.JAVA_FLOAT, (long) rows * N);
     for (long i = 0; i < (long) rows * K; i++) {
-      x.setAtIndex(ValueLayout.JAVA_FLOAT, i, (float) random.nextDouble(-1, 1));
+      floats.setAtIndex(ValueLayout.JAVA_FLOAT, i, (float) random.nextDouble(-1, 1));
     }
+    ActivationFormat format = kernels.activationFormat(dtype);
+    long rowBytes = kernels.activationRowBytes(format, K);
+    x = new ActivationRows(format, K, rowBytes, arena.allocate(rows * rowBytes, 64));
+    kernels.activationPack(floats, K, rows, x, 0, K / Kernels.ACTIVATION_BLOCK, worker);
   }
 
   private void fillBlock(MemorySegment block, SplittableRandom random) {
@@ -79,11 +85,19 @@ public class MatmulBenchmark {
       case F32 -> block.set(ValueLayout.JAVA_FLOAT_UNALIGNED, 0, value);
       case F16 -> block.set(ValueLayout.JAVA_SHORT_UNALIGNED, 0, Float.floatToFloat16(value));
       case BF16 -> block.set(ValueLayout.JAVA_SHORT_UNALIGNED, 0, (short) (Float.floatToIntBits(value) >>> 16));
-      case Q8_0, Q4_0 -> {
-        for (int i = Short.BYTES; i < dtype.blockBytes(); i++) {
+      case Q8_0, Q4_0, Q4_K, Q6_K -> {
+        for (int i = 0; i < dtype.blockBytes(); i++) {
           block.set(ValueLayout.JAVA_BYTE, i, (byte) random.nextInt());
         }
-        block.set(ValueLayout.JAVA_SHORT_UNALIGNED, 0, Float.floatToFloat16(1f / 64));
+        short scale = Float.floatToFloat16(1f / 64);
+        if (dtype == DType.Q6_K) {
+          block.set(ValueLayout.JAVA_SHORT_UNALIGNED, dtype.blockBytes() - Short.BYTES, scale);
+        } else {
+          block.set(ValueLayout.JAVA_SHORT_UNALIGNED, 0, scale);
+        }
+        if (dtype == DType.Q4_K) {
+          block.set(ValueLayout.JAVA_SHORT_UNALIGNED, Short.BYTES, scale);
+        }
       }
     }
   }
@@ -97,6 +111,6 @@ public class MatmulBenchmark {
   /** All columns. */
   @Benchmark
   public void matmul() {
-    kernels.matmul(weight, null, x, K, rows, y, N, 0, N / Kernels.ROW_GROUP, worker);
+    kernels.matmul(weight, null, x, rows, y, N, false, 0, N / Kernels.ROW_GROUP, worker);
   }
 }

@@ -5,28 +5,48 @@ import dev.tacho.metrics.page.EngineCounter;
 import java.time.Duration;
 import java.util.OptionalInt;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.LongSupplier;
 
 /**
  * Refuses requests when there are too many: by sequences that have not ended, and by prompt tokens of sequences that
- * have not given a first output. A refusal is counted once a request and leaves no other trace. Any thread; no lock.
+ * have not given a first output. A refusal is counted once a request, if statistics are on, and leaves no other trace.
+ * It says when to try again, as far as what has left of late tells. Any thread; no lock.
  */
 final class AdmissionGate {
-  private static final Duration RETRY_AFTER = Duration.ofSeconds(1);
+  private static final long MIN_RETRY_SECONDS = 1;
+  private static final long MAX_RETRY_SECONDS = 60;
 
   private final long maxSequences;
   private final long maxPromptTokens;
+  private final boolean counts;
   private final CounterPage counters;
+  private final LongSupplier clock;
   private final AtomicLong sequences = new AtomicLong();
   private final AtomicLong promptTokens = new AtomicLong();
+  private final RecentRate sequencesEnded;
+  private final RecentRate tokensPrefilled;
 
   /**
    * @param config has the limits
    * @param counters where refusals are counted
    */
   AdmissionGate(EngineConfig config, CounterPage counters) {
+    this(config, counters, System::nanoTime);
+  }
+
+  /**
+   * @param config has the limits
+   * @param counters where refusals are counted
+   * @param clock nanoseconds
+   */
+  AdmissionGate(EngineConfig config, CounterPage counters, LongSupplier clock) {
     maxSequences = orNone(config.maxNumQueuedReqs());
     maxPromptTokens = orNone(config.maxNumQueuedTokens());
+    counts = !config.disableLogStats();
     this.counters = counters;
+    this.clock = clock;
+    sequencesEnded = new RecentRate(clock.getAsLong());
+    tokensPrefilled = new RecentRate(clock.getAsLong());
   }
 
   private static long orNone(OptionalInt limit) {
@@ -43,12 +63,16 @@ final class AdmissionGate {
     do {
       there = sequences.get();
       if (there + count > maxSequences) {
-        counters.add(EngineCounter.REJECTED_REQUESTS, 1);
-        throw refusal(EngineOption.MAX_NUM_QUEUED_REQS, maxSequences, there);
+        count(EngineCounter.REJECTED_REQUESTS);
+        throw new OverloadedException(
+            EngineOption.MAX_NUM_QUEUED_REQS.key(),
+            maxSequences,
+            there,
+            timeFor(there + count - maxSequences, sequencesEnded));
       }
     } while (!sequences.compareAndSet(there, there + count));
     if (promptTokens.get() >= maxPromptTokens) {
-      leave(count);
+      sequences.addAndGet(-count);
       throw tokensRefused(promptTokens.get());
     }
   }
@@ -69,21 +93,33 @@ final class AdmissionGate {
   }
 
   private OverloadedException tokensRefused(long there) {
-    counters.add(EngineCounter.REJECTED_TOKENS, 1);
-    return refusal(EngineOption.MAX_NUM_QUEUED_TOKENS, maxPromptTokens, there);
+    count(EngineCounter.REJECTED_TOKENS);
+    return new OverloadedException(
+        EngineOption.MAX_NUM_QUEUED_TOKENS.key(), maxPromptTokens, there, timeFor(there, tokensPrefilled));
   }
 
-  private static OverloadedException refusal(EngineOption option, long limit, long there) {
-    return new OverloadedException(option.key(), limit, there, RETRY_AFTER);
+  private void count(EngineCounter reason) {
+    if (counts) {
+      counters.add(reason, 1);
+    }
+  }
+
+  /** What {@code amount} takes at the rate of the last seconds, in whole seconds; the longest if nothing moved. */
+  private Duration timeFor(long amount, RecentRate rate) {
+    double perSecond = rate.perSecond(clock.getAsLong());
+    double seconds = perSecond > 0 ? Math.ceil(amount / perSecond) : MAX_RETRY_SECONDS;
+    return Duration.ofSeconds((long) Math.clamp(seconds, MIN_RETRY_SECONDS, MAX_RETRY_SECONDS));
   }
 
   /** Prompts have given a first output, or will not. */
   void dequeue(long tokens) {
     promptTokens.addAndGet(-tokens);
+    tokensPrefilled.add(tokens, clock.getAsLong());
   }
 
   /** Sequences have ended. */
   void leave(int count) {
     sequences.addAndGet(-count);
+    sequencesEnded.add(count, clock.getAsLong());
   }
 }

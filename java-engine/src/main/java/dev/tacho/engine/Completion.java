@@ -1,6 +1,7 @@
 package dev.tacho.engine;
 
 import dev.tacho.metrics.event.FinishReason;
+import dev.tacho.metrics.stats.RequestSpeculation;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -13,9 +14,12 @@ import org.jspecify.annotations.Nullable;
  * @param choices the completions, by index; at least one
  * @param usage tokens
  * @param timings where the time went
+ * @param speculation what became of the drafts; null unless {@link EngineConfig#perRequestSpecDecodeMetrics()} asks for
+ *     it, tokens are drafted and there is one completion
  */
 public record Completion(
-    String requestId, List<Integer> promptTokenIds, List<Choice> choices, Usage usage, Timings timings) {
+    String requestId, List<Integer> promptTokenIds, List<Choice> choices, Usage usage, Timings timings,
+    @Nullable RequestSpeculation speculation) {
   /** Copies the lists. */
   public Completion {
     promptTokenIds = List.copyOf(promptTokenIds);

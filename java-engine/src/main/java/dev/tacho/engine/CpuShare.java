@@ -1,6 +1,8 @@
 package dev.tacho.engine;
 
 import dev.tacho.engine.parallel.CpuBudget;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
@@ -35,6 +37,23 @@ final class CpuShare implements AutoCloseable {
         return new CpuShare(threads, new CpuBudget(left, left));
       }
     }
+  }
+
+  /**
+   * Takes shares for engines that are opened together: what is left, divided evenly.
+   *
+   * @param count engines
+   * @param wantedThreads of each as configured, 0 for its part of what is left
+   * @param process what the process may use
+   */
+  static List<CpuShare> divide(int count, int wantedThreads, CpuBudget process) {
+    List<CpuShare> shares = new ArrayList<>();
+    for (int left = count; left > 0; left--) {
+      int free = process.threads() - TAKEN.get();
+      int threads = wantedThreads > 0 || left == 1 ? wantedThreads : Math.max(1, free / left);
+      shares.add(take(threads, process));
+    }
+    return shares;
   }
 
   /** Members of the team. */

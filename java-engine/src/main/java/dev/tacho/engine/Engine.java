@@ -5,19 +5,24 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.ExecutionException;
 import org.jspecify.annotations.Nullable;
 
 /**
  * A model that answers prompts. Made by {@link #open}, which returns when it can serve. Any thread may call any method.
+ * Inside there may be several engines, which share the weights and take requests in turn ({@link
+ * EngineConfig#dataParallelSize()}).
  *
  * <p>The engine owns its memory (weights, KV cache, workspace) and threads until {@link #close()}, which may be called
  * at any time, with requests running, more than once: each request ends, then threads, then memory.
  */
 public final class Engine implements AutoCloseable {
-  private final EngineRuntime runtime;
+  private final EngineGroup group;
 
-  Engine(EngineRuntime runtime) {
-    this.runtime = runtime;
+  Engine(EngineGroup group) {
+    this.group = group;
   }
 
   /** Opens a model file with the defaults. See {@link #open(EngineConfig)}. */
@@ -44,7 +49,18 @@ public final class Engine implements AutoCloseable {
    * @see #open(EngineConfig)
    */
   public static Engine open(EngineConfig config, @Nullable MetricsRegistry registry) {
-    return new Engine(new EngineRuntime(config, ModelLoader.load(config), registry, Mailbox.Limits.DEFAULT));
+    return open(config, registry, List.of());
+  }
+
+  /**
+   * The same with further loggers of statistics. They get statistics also if the configuration disables the usual ones.
+   *
+   * @param plugIns each makes a logger for each engine
+   */
+  public static Engine open(
+      EngineConfig config, @Nullable MetricsRegistry registry, List<StatLoggerFactory> plugIns) {
+    return new Engine(
+        new EngineGroup(config, ModelLoader.load(config), registry, plugIns, Mailbox.Limits.DEFAULT));
   }
 
   /** What can compute on this machine, in the order in which {@code --kernels auto} tries. */
@@ -58,7 +74,19 @@ public final class Engine implements AutoCloseable {
    * @throws EngineException as {@link GenerationHandle#completion()}
    */
   public Completion complete(String prompt, SamplingParams sampling) {
-    return runtime.await(submit(GenerationRequest.of(prompt, sampling)));
+    GenerationHandle handle = submit(GenerationRequest.of(prompt, sampling));
+    try {
+      return handle.completion().get();
+    } catch (InterruptedException e) {
+      handle.cancel();
+      Thread.currentThread().interrupt();
+      throw new CancellationException("interrupted while waiting for request " + handle.requestId());
+    } catch (ExecutionException e) {
+      if (e.getCause() instanceof EngineException known) {
+        throw known;
+      }
+      throw new RequestFailedException(handle.requestId(), e.getCause() == null ? e : e.getCause());
+    }
   }
 
   /**
@@ -72,7 +100,7 @@ public final class Engine implements AutoCloseable {
    * @throws InvalidRequestException if the request id is in use
    */
   public GenerationHandle submit(GenerationRequest request) {
-    return new GenerationHandle(runtime.submit(request));
+    return new GenerationHandle(group.submit(request));
   }
 
   /**
@@ -82,62 +110,103 @@ public final class Engine implements AutoCloseable {
    * @throws EngineException if the engine is closed or dead
    */
   public Optional<RequestExplanation> explain(String requestId) {
-    return runtime.explain(requestId);
+    return group.explain(requestId);
   }
 
   /**
    * Forgets what the prefix cache holds; waits for the end of the step under way.
    *
-   * @return false if a request uses KV blocks; nothing is forgotten then
+   * @return false if a request uses KV blocks, as one that was cancelled does until the step in flight has ended; that
+   *     engine, of several, forgets nothing then
    * @throws EngineException if the engine is closed or dead
    */
   public boolean resetPrefixCache() {
-    return runtime.resetPrefixCache();
+    return group.resetPrefixCache();
+  }
+
+  /** The same as {@link #sleep(int, SleepMode)} with {@link SleepMode#ABORT}. */
+  public void sleep(int level) {
+    sleep(level, SleepMode.ABORT);
+  }
+
+  /**
+   * Stops computing and gives memory back to the system until {@link #wake()}; returns when that is done. All engines
+   * sleep that were opened together. Requests that come meanwhile wait.
+   *
+   * @param level 0 gives nothing back; 1 gives the KV cache back and forgets its contents; 2 also the weights, which
+   *     waking loads from the model file again
+   * @param mode what becomes of the requests that are there
+   * @throws InvalidRequestException if there is no such level
+   * @throws UnsupportedException if this system cannot take memory back
+   * @throws EngineException if the engine is closed
+   */
+  public void sleep(int level, SleepMode mode) {
+    group.sleep().sleep(level, mode);
+  }
+
+  /** Takes back all that was given up, and goes on. Does nothing if the engine is awake. */
+  public void wake() {
+    wake(Set.of());
+  }
+
+  /**
+   * Takes back some of what was given up. The engine goes on when it has all of it.
+   *
+   * @param tags what; empty for all
+   * @throws ModelFormatException if the model file is gone, or holds another model now; the engine sleeps on
+   */
+  public void wake(Set<SleepTag> tags) {
+    group.sleep().wake(tags);
+  }
+
+  /** True from the moment that {@link #sleep(int)} holds requests back until everything has been woken. */
+  public boolean isSleeping() {
+    return group.sleep().isSleeping();
   }
 
   /** What the engine has measured. */
   public EngineMetrics metrics() {
-    return runtime.metrics();
+    return group.metrics();
   }
 
   /** The moving parts, for tests. */
-  EngineRuntime runtime() {
-    return runtime;
+  EngineGroup group() {
+    return group;
   }
 
   /** What the engine is doing. */
   public EngineState state() {
-    return runtime.state();
+    return group.state();
   }
 
   /** How the engine was set up. */
   public EngineConfig config() {
-    return runtime.config();
+    return group.config();
   }
 
   /** What the engine found and set up when it was opened. */
   public EngineInfo info() {
-    return runtime.info();
+    return group.info();
   }
 
   /** The model's name in requests and metrics. */
   public String modelName() {
-    return runtime.info().modelName();
+    return group.info().modelName();
   }
 
   /** Tokens of prompt and output together at most. */
   public int maxModelLen() {
-    return runtime.info().maxModelLen();
+    return group.info().maxModelLen();
   }
 
   /** Token ids of a text as a prompt, with the special tokens that the model wants. */
   public List<Integer> encode(String text) {
-    return runtime.encode(text);
+    return group.encode(text);
   }
 
   /** The text of token ids, special tokens left out. */
   public String decode(List<Integer> tokenIds) {
-    return runtime.decode(tokenIds);
+    return group.decode(tokenIds);
   }
 
   /** Aborts what runs and gives everything back. Returns when it is done; harmless when it was done before. */
@@ -152,6 +221,6 @@ public final class Engine implements AutoCloseable {
    * @param drain how long requests may go on
    */
   public void close(Duration drain) {
-    runtime.close(drain);
+    group.close(drain);
   }
 }

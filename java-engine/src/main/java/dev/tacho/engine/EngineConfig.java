@@ -1,15 +1,16 @@
 package dev.tacho.engine;
 
+import dev.tacho.engine.scheduler.SchedulerConfig;
+import dev.tacho.metrics.perf.DevicePeaks;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.EnumMap;
-import java.util.Locale;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.Set;
-import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -17,11 +18,6 @@ import org.jspecify.annotations.Nullable;
  * Accessors, builder methods, command line and environment share the names of {@link EngineOption}.
  */
 public final class EngineConfig {
-  /** Variables that Kubernetes sets for the services of a namespace. */
-  private static final Pattern SERVICE_LINK = Pattern.compile("TACHO(_.*)?_(SERVICE_(HOST|PORT.*)|PORT(_\\d+_.*)?)");
-
-  private static final Duration MAX_LOG_STATS_INTERVAL = Duration.ofDays(366);
-
   private final EnumMap<EngineOption, Object> values;
 
   private EngineConfig(EnumMap<EngineOption, Object> values) {
@@ -89,6 +85,31 @@ public final class EngineConfig {
     return required(EngineOption.SCHEDULING_POLICY, String.class);
   }
 
+  /** True if the next step is planned and launched while one computes; never with {@link #speculativeConfig()}. */
+  public boolean asyncScheduling() {
+    return required(EngineOption.ASYNC_SCHEDULING, Boolean.class) && speculativeConfig().isEmpty();
+  }
+
+  /** How tokens are guessed; empty if they are not. */
+  public Optional<SpeculativeConfig> speculativeConfig() {
+    return Optional.ofNullable(value(EngineOption.SPECULATIVE_CONFIG, SpeculativeConfig.class));
+  }
+
+  /** Tokens that are guessed at a time; 0 if none are. */
+  int numSpeculativeTokens() {
+    return speculativeConfig().map(SpeculativeConfig::numSpeculativeTokens).orElse(0);
+  }
+
+  /** What an answer says of its drafts: {@code none}, {@code summary} or {@code detailed}. */
+  public String perRequestSpecDecodeMetrics() {
+    return required(EngineOption.PER_REQUEST_SPEC_DECODE_METRICS, String.class);
+  }
+
+  /** True if requests with a NaN in their logits are counted. */
+  public boolean computeNansInLogits() {
+    return required(EngineOption.COMPUTE_NANS_IN_LOGITS, Boolean.class);
+  }
+
   /** Sequences that may be unfinished before requests are refused; empty for any number. */
   public OptionalInt maxNumQueuedReqs() {
     return optionalCount(EngineOption.MAX_NUM_QUEUED_REQS);
@@ -119,7 +140,10 @@ public final class EngineConfig {
     return optionalCount(EngineOption.NUM_GPU_BLOCKS_OVERRIDE);
   }
 
-  /** Type of keys and values in the KV cache: {@code auto}, {@code float32}, {@code float16} or {@code bfloat16}. */
+  /**
+   * Type of keys and values in the KV cache: {@code auto}, {@code float32}, {@code float16}, {@code bfloat16} or {@code
+   * q8_0}.
+   */
   public String kvCacheDtype() {
     return required(EngineOption.KV_CACHE_DTYPE, String.class);
   }
@@ -127,6 +151,11 @@ public final class EngineConfig {
   /** True if prompts that begin alike share their beginning. */
   public boolean enablePrefixCaching() {
     return required(EngineOption.ENABLE_PREFIX_CACHING, Boolean.class);
+  }
+
+  /** Hash of the prefix cache's blocks: {@code sha256} or {@code xxhash}. */
+  public String prefixCachingHashAlgo() {
+    return required(EngineOption.PREFIX_CACHING_HASH_ALGO, String.class);
   }
 
   /** Start of the random numbers of requests that bring no seed. */
@@ -144,14 +173,82 @@ public final class EngineConfig {
     return required(EngineOption.ENABLE_MFU_METRICS, Boolean.class);
   }
 
+  /** What an engine's threads can do at their peak, if that is given and not to be measured. */
+  public Optional<DevicePeaks> devicePeaks() {
+    Double flops = value(EngineOption.PEAK_FLOPS, Double.class);
+    Double bandwidth = value(EngineOption.PEAK_BANDWIDTH, Double.class);
+    return flops == null || bandwidth == null ? Optional.empty() : Optional.of(new DevicePeaks(flops, bandwidth));
+  }
+
+  /** Where other processes of this user find metrics and events; empty if they do not. */
+  public Optional<Path> metricsDirectory() {
+    return Optional.ofNullable(value(EngineOption.METRICS_DIRECTORY, Path.class));
+  }
+
   /** Time between two lines of statistics in the log. */
   public Duration logStatsInterval() {
     return required(EngineOption.LOG_STATS_INTERVAL, Duration.class);
   }
 
+  /** Engines side by side, which share the weights. */
+  public int dataParallelSize() {
+    return required(EngineOption.DATA_PARALLEL_SIZE, Integer.class);
+  }
+
+  /** True if HTTP clients may put the engine to sleep and wake it. */
+  public boolean enableSleepMode() {
+    return required(EngineOption.ENABLE_SLEEP_MODE, Boolean.class);
+  }
+
+  /** True if there is one line of statistics in the log for all engines. */
+  public boolean aggregateEngineLogging() {
+    return required(EngineOption.AGGREGATE_ENGINE_LOGGING, Boolean.class);
+  }
+
+  /** True if each step is logged. */
+  public boolean enableLoggingIterationDetails() {
+    return required(EngineOption.ENABLE_LOGGING_ITERATION_DETAILS, Boolean.class);
+  }
+
+  /** True if a sample of the KV blocks is followed. */
+  public boolean kvCacheMetrics() {
+    return required(EngineOption.KV_CACHE_METRICS, Boolean.class);
+  }
+
+  /** Share of the KV blocks that {@link #kvCacheMetrics()} follows, in (0, 1]. */
+  public double kvCacheMetricsSample() {
+    return required(EngineOption.KV_CACHE_METRICS_SAMPLE, Double.class);
+  }
+
+  /** True if the use of CUDA graphs is logged. */
+  public boolean cudagraphMetrics() {
+    return required(EngineOption.CUDAGRAPH_METRICS, Boolean.class);
+  }
+
+  /** Bounds of histogram buckets in place of the usual, by family. */
+  public Map<String, List<Object>> customHistogramBuckets() {
+    HistogramBuckets buckets = value(EngineOption.CUSTOM_HISTOGRAM_BUCKETS, HistogramBuckets.class);
+    return buckets == null ? Map.of() : buckets.bounds();
+  }
+
+  /** The release of vLLM whose hidden metrics are shown; empty for none. */
+  public Optional<String> showHiddenMetricsForVersion() {
+    return Optional.ofNullable(value(EngineOption.SHOW_HIDDEN_METRICS_FOR_VERSION, String.class));
+  }
+
+  /** After what time in the queue the log says why; 0 for never. */
+  public Duration logWaitingAfter() {
+    return required(EngineOption.LOG_WAITING_AFTER, Duration.class);
+  }
+
   /** Tokens of a KV block. */
   public int blockSize() {
     return Integer.parseInt(required(EngineOption.BLOCK_SIZE, String.class));
+  }
+
+  /** The scheduler's part of it, for a context of so many tokens. */
+  public SchedulerConfig schedulerConfig(int maxModelLen) {
+    return ModelLoader.schedulerConfig(this, maxModelLen);
   }
 
   /** The value of an option as text, empty if it has none. */
@@ -220,25 +317,12 @@ public final class EngineConfig {
      * @throws ConfigurationException if a variable with the prefix belongs to no option; names the nearest
      */
     public Builder environment(Map<String, String> environment, Set<String> others) {
-      for (Map.Entry<String, String> variable : environment.entrySet()) {
-        String name = variable.getKey();
-        if (!name.startsWith("TACHO_") || others.contains(name) || SERVICE_LINK.matcher(name).matches()) {
-          continue;
-        }
-        String key = name.substring("TACHO_".length()).toLowerCase(Locale.ROOT);
-        EngineOption option = EngineOption.find(key);
-        if (option == null) {
-          throw new ConfigurationException(
-              key.replace('_', '-'),
-              "there is no such option, but the environment sets "
-                  + name
-                  + "; the nearest variable is "
-                  + EngineOption.nearest(key).environmentName());
-        }
-        if (!values.containsKey(option)) {
-          set(option, variable.getValue());
-        }
-      }
+      EnvironmentOptions.find(environment, others)
+          .forEach((option, text) -> {
+            if (!values.containsKey(option)) {
+              set(option, text);
+            }
+          });
       return this;
     }
 
@@ -287,6 +371,26 @@ public final class EngineConfig {
       return set(EngineOption.SCHEDULING_POLICY, word);
     }
 
+    /** See {@link EngineConfig#asyncScheduling()}. */
+    public Builder asyncScheduling(boolean enable) {
+      return put(EngineOption.ASYNC_SCHEDULING, enable);
+    }
+
+    /** See {@link EngineConfig#speculativeConfig()}. */
+    public Builder speculativeConfig(SpeculativeConfig speculation) {
+      return put(EngineOption.SPECULATIVE_CONFIG, speculation);
+    }
+
+    /** See {@link EngineConfig#perRequestSpecDecodeMetrics()}. */
+    public Builder perRequestSpecDecodeMetrics(String word) {
+      return set(EngineOption.PER_REQUEST_SPEC_DECODE_METRICS, word);
+    }
+
+    /** See {@link EngineConfig#computeNansInLogits()}. */
+    public Builder computeNansInLogits(boolean enable) {
+      return put(EngineOption.COMPUTE_NANS_IN_LOGITS, enable);
+    }
+
     /** See {@link EngineConfig#maxNumQueuedReqs()}. */
     public Builder maxNumQueuedReqs(int sequences) {
       return put(EngineOption.MAX_NUM_QUEUED_REQS, sequences);
@@ -327,6 +431,11 @@ public final class EngineConfig {
       return put(EngineOption.ENABLE_PREFIX_CACHING, enable);
     }
 
+    /** See {@link EngineConfig#prefixCachingHashAlgo()}. */
+    public Builder prefixCachingHashAlgo(String word) {
+      return set(EngineOption.PREFIX_CACHING_HASH_ALGO, word);
+    }
+
     /** See {@link EngineConfig#seed()}. */
     public Builder seed(long value) {
       return put(EngineOption.SEED, value);
@@ -342,9 +451,65 @@ public final class EngineConfig {
       return put(EngineOption.ENABLE_MFU_METRICS, enable);
     }
 
+    /** See {@link EngineConfig#devicePeaks()}. */
+    public Builder devicePeaks(DevicePeaks peaks) {
+      return put(EngineOption.PEAK_FLOPS, peaks.flopsPerSecond())
+          .put(EngineOption.PEAK_BANDWIDTH, peaks.bytesPerSecond());
+    }
+
+    /** See {@link EngineConfig#metricsDirectory()}. */
+    public Builder metricsDirectory(Path directory) {
+      return put(EngineOption.METRICS_DIRECTORY, directory);
+    }
+
+    /** See {@link EngineConfig#logWaitingAfter()}. */
+    public Builder logWaitingAfter(Duration time) {
+      return put(EngineOption.LOG_WAITING_AFTER, time);
+    }
+
     /** See {@link EngineConfig#logStatsInterval()}. */
     public Builder logStatsInterval(Duration interval) {
       return put(EngineOption.LOG_STATS_INTERVAL, interval);
+    }
+
+    /** See {@link EngineConfig#dataParallelSize()}. */
+    public Builder dataParallelSize(int engines) {
+      return put(EngineOption.DATA_PARALLEL_SIZE, engines);
+    }
+
+    /** See {@link EngineConfig#enableSleepMode()}. */
+    public Builder enableSleepMode(boolean enable) {
+      return put(EngineOption.ENABLE_SLEEP_MODE, enable);
+    }
+
+    /** See {@link EngineConfig#aggregateEngineLogging()}. */
+    public Builder aggregateEngineLogging(boolean aggregate) {
+      return put(EngineOption.AGGREGATE_ENGINE_LOGGING, aggregate);
+    }
+
+    /** See {@link EngineConfig#enableLoggingIterationDetails()}. */
+    public Builder enableLoggingIterationDetails(boolean enable) {
+      return put(EngineOption.ENABLE_LOGGING_ITERATION_DETAILS, enable);
+    }
+
+    /** See {@link EngineConfig#kvCacheMetrics()}. */
+    public Builder kvCacheMetrics(boolean enable) {
+      return put(EngineOption.KV_CACHE_METRICS, enable);
+    }
+
+    /** See {@link EngineConfig#kvCacheMetricsSample()}. */
+    public Builder kvCacheMetricsSample(double share) {
+      return put(EngineOption.KV_CACHE_METRICS_SAMPLE, share);
+    }
+
+    /** See {@link EngineConfig#customHistogramBuckets()}. */
+    public Builder customHistogramBuckets(String json) {
+      return set(EngineOption.CUSTOM_HISTOGRAM_BUCKETS, json);
+    }
+
+    /** See {@link EngineConfig#showHiddenMetricsForVersion()}. */
+    public Builder showHiddenMetricsForVersion(String version) {
+      return put(EngineOption.SHOW_HIDDEN_METRICS_FOR_VERSION, version);
     }
 
     /**
@@ -354,41 +519,8 @@ public final class EngineConfig {
      */
     public EngineConfig build() {
       EngineConfig config = new EngineConfig(new EnumMap<>(values));
-      if (!values.containsKey(EngineOption.MODEL)) {
-        throw new ConfigurationException(EngineOption.MODEL.optionName(), "which model file? This option is required");
-      }
-      for (Map.Entry<EngineOption, Object> value : values.entrySet()) {
-        if (value.getValue() instanceof Integer number) {
-          check(number >= 0, value.getKey(), "must be at least 0, is " + number);
-        }
-      }
-      check(config.maxNumSeqs() >= 1, EngineOption.MAX_NUM_SEQS, "must be at least 1, is " + config.maxNumSeqs());
-      check(
-          config.maxNumBatchedTokens() >= config.maxNumSeqs(),
-          EngineOption.MAX_NUM_BATCHED_TOKENS,
-          "must be at least max-num-seqs, "
-              + config.maxNumSeqs()
-              + ", so that each running sequence gets its token; is "
-              + config.maxNumBatchedTokens());
-      if (config.maxModelLen().isPresent()) {
-        check(config.maxModelLen().getAsInt() >= 2, EngineOption.MAX_MODEL_LEN, "must be at least 2 tokens");
-      }
-      check(config.threads() <= 1024, EngineOption.THREADS, "at most 1024, is " + config.threads());
-      check(
-          config.logStatsInterval().isPositive(),
-          EngineOption.LOG_STATS_INTERVAL,
-          "must be above 0, is " + config.logStatsInterval());
-      check(
-          config.logStatsInterval().compareTo(MAX_LOG_STATS_INTERVAL) <= 0,
-          EngineOption.LOG_STATS_INTERVAL,
-          "at most " + MAX_LOG_STATS_INTERVAL.toHours() + "h, is " + config.logStatsInterval());
+      ConfigChecks.check(config, values);
       return config;
-    }
-
-    private static void check(boolean holds, EngineOption option, String problem) {
-      if (!holds) {
-        throw new ConfigurationException(option.optionName(), problem);
-      }
     }
   }
 }

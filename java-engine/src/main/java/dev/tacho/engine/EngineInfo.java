@@ -8,9 +8,10 @@ import java.util.List;
  * @param modelName the served name
  * @param architecture the model's architecture, as its file calls it
  * @param parameters elements of all weights together
+ * @param weightType the type that most of the weights' bytes have in the file, e.g. {@code Q8_0}
  * @param vocabSize tokens of the vocabulary
  * @param maxModelLen tokens of prompt and output together at most
- * @param kernels what computes, e.g. {@code native avx512}
+ * @param kernels what computes, e.g. {@code native avx512_bf16}
  * @param passedOver why better kernels were not taken, a sentence each
  * @param threads worker threads
  * @param numKvBlocks blocks of the KV cache, the null block included
@@ -23,6 +24,7 @@ public record EngineInfo(
     String modelName,
     String architecture,
     long parameters,
+    String weightType,
     int vocabSize,
     int maxModelLen,
     String kernels,

@@ -1,12 +1,15 @@
 package dev.tacho.engine;
 
 import dev.tacho.engine.model.ModelRunner;
+import dev.tacho.engine.model.StepHandle;
+import dev.tacho.engine.sampling.NgramProposer;
 import dev.tacho.engine.scheduler.Scheduler;
 import dev.tacho.engine.scheduler.Sequence;
 import dev.tacho.engine.scheduler.StepOutputs;
 import dev.tacho.engine.scheduler.StepPlan;
 import dev.tacho.engine.scheduler.StepResult;
 import dev.tacho.metrics.event.FinishReason;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -14,17 +17,31 @@ import org.jspecify.annotations.Nullable;
  * tokens to the output thread, over and over; it waits when there is nothing to do. It owns the scheduler and
  * everything below it, runs no foreign code, logs nothing and allocates nothing in a step of running sequences.
  *
+ * <p>With asynchronous scheduling two steps are in flight: while step k computes, step k+1 is planned with placeholders
+ * for the tokens of step k and launched behind it, and the tokens of step k-1 go through the output thread. Otherwise
+ * each step is awaited before the next is planned, and sequences may have drafts.
+ *
  * <p>The clock is read once a step, after the commands that came during the step have been taken and before its tokens
  * are counted. That reading stamps the tokens, the arrivals of those commands in the queue and the next schedule, so
  * that arrival, queued, scheduled, first and last token of a request never go backwards.
  *
- * <p>A step that fails ends its own sequences. A second failure within a minute, a block pool that does not add up, or
- * an error of the virtual machine ends the engine: every request gets {@link EngineDeadException}, the inbox closes,
- * the thread ends; memory stays until {@code close}.
+ * <p>A step that fails ends its own sequences, and those of the step behind it, which builds on it. A second failure
+ * within a minute, a block pool that does not add up, or an error of the virtual machine ends the engine: every request
+ * gets {@link EngineDeadException}, the inbox closes, the thread ends; memory stays until {@code close}.
  */
 final class EngineLoop implements Runnable {
   /** Two failed steps within this time are too many. */
   private static final long FAILURE_WINDOW_NANOS = 60_000_000_000L;
+
+  /** A step from its launch until its output has been taken. */
+  private static final class Flight {
+    @Nullable StepPlan plan;
+    @Nullable StepHandle handle;
+    // What went wrong at the launch; there is no handle then.
+    @Nullable Throwable refused;
+    // There was nothing to compute before it.
+    boolean afterIdle;
+  }
 
   /** Hears what becomes of the engine. */
   interface StateChanges {
@@ -39,7 +56,14 @@ final class EngineLoop implements Runnable {
   private final RequestTable requests;
   private final EventRecorder recorder;
   private final StateChanges stateChanges;
+  private final @Nullable NgramProposer proposer;
+  private final int[] drafts;
   private final QueueDeadlines deadlines = new QueueDeadlines();
+  private final int maxInFlight;
+  private final Flight[] flights = {new Flight(), new Flight()};
+  private long launches;
+  private int numInFlight;
+  private boolean idle = true;
   private OutputBatch batch;
   private @Nullable Command commands;
   private volatile boolean closing;
@@ -55,6 +79,7 @@ final class EngineLoop implements Runnable {
    * @param runner computes
    * @param requests the live sequences
    * @param recorder writes events
+   * @param proposer makes drafts; null without speculation, and with asynchronous scheduling
    * @param stateChanges hears of DEGRADED, of RUNNING again, and of DEAD, on this thread
    */
   EngineLoop(
@@ -64,6 +89,7 @@ final class EngineLoop implements Runnable {
       ModelRunner runner,
       RequestTable requests,
       EventRecorder recorder,
+      @Nullable NgramProposer proposer,
       StateChanges stateChanges) {
     this.inbox = inbox;
     this.queue = queue;
@@ -71,6 +97,9 @@ final class EngineLoop implements Runnable {
     this.runner = runner;
     this.requests = requests;
     this.recorder = recorder;
+    this.proposer = proposer;
+    drafts = new int[scheduler.config().numSpeculativeTokens()];
+    maxInFlight = scheduler.config().asyncScheduling() ? 2 : 1;
     this.stateChanges = stateChanges;
     batch = queue.takeEmpty();
   }
@@ -95,6 +124,9 @@ final class EngineLoop implements Runnable {
       if (fault != null) {
         throw fault;
       }
+      while (numInFlight > 0) {
+        var _ = finishStep();
+      }
       endAll();
     } catch (Throwable cause) {
       die(cause);
@@ -107,6 +139,7 @@ final class EngineLoop implements Runnable {
     long now = System.nanoTime();
     while (!closing) {
       if (!scheduler.hasWork()) {
+        idle = true;
         Command command = inbox.takeAll();
         if (command == null) {
           inbox.await();
@@ -121,28 +154,80 @@ final class EngineLoop implements Runnable {
     }
   }
 
-  /** One step; returns its reading of the clock. */
+  /** Plans and launches a step and, once as many are in flight as may be, ends the oldest; returns the time. */
   private long step(long scheduleNanos) {
     StepPlan plan = scheduler.schedule(scheduleNanos);
-    if (plan.numTokens() == 0) {
+    if (plan.numTokens() > 0) {
+      launch(plan, scheduleNanos);
+      if (numInFlight < maxInFlight && newest().refused == null) {
+        return scheduleNanos;
+      }
+    } else if (numInFlight == 0) {
       return waitForRoom(scheduleNanos);
     }
-    recorder.stepPlanned(plan, scheduleNanos);
-    StepResult result;
+    long now = finishStep();
+    if (numInFlight > 0 && newest().refused != null) {
+      // Nothing can be planned behind a step that was not launched.
+      now = finishStep();
+    }
+    return now;
+  }
+
+  private Flight newest() {
+    return flights[(int) ((launches - 1) % flights.length)];
+  }
+
+  private Flight oldest() {
+    return flights[(int) ((launches - numInFlight) % flights.length)];
+  }
+
+  private void launch(StepPlan plan, long scheduleNanos) {
+    recorder.stepPlanned(scheduler, plan, scheduleNanos);
+    launches++;
+    numInFlight++;
+    Flight flight = newest();
+    flight.plan = plan;
+    flight.afterIdle = idle;
+    idle = false;
     try {
-      result = runner.await(runner.launch(plan));
+      flight.handle = runner.launch(plan);
     } catch (VirtualMachineError e) {
       throw e;
     } catch (Throwable e) {
+      flight.refused = e;
+    }
+  }
+
+  /** Waits for the oldest step in flight and takes its output; returns the step's reading of the clock. */
+  private long finishStep() {
+    Flight flight = oldest();
+    numInFlight--;
+    StepPlan plan = Objects.requireNonNull(flight.plan);
+    StepResult result;
+    try {
+      if (flight.refused != null) {
+        throw flight.refused;
+      }
+      result = runner.await(Objects.requireNonNull(flight.handle));
+    } catch (VirtualMachineError e) {
+      throw e;
+    } catch (Throwable e) {
+      flight.refused = null;
       return stepFailed(plan, e);
     }
     Command arrived = inbox.takeAll();
     long now = System.nanoTime();
     carryOut(arrived, now);
+    if (!flight.afterIdle) {
+      recorder.bubble(result.gapNanos());
+    }
     recorder.stepEnded(plan, result);
     StepOutputs outputs = batch.outputs();
     scheduler.update(plan, result, now, outputs);
     hasOutputs(plan, now);
+    if (proposer != null) {
+      propose(proposer, outputs);
+    }
     publish();
     if (degraded && now - lastFailureNanos > FAILURE_WINDOW_NANOS) {
       degraded = false;
@@ -151,12 +236,23 @@ final class EngineLoop implements Runnable {
     return now;
   }
 
+  /** Guesses the next tokens of what got tokens and goes on. */
+  private void propose(NgramProposer by, StepOutputs outputs) {
+    for (int i = 0; i < outputs.size(); i++) {
+      Sequence sequence = outputs.sequence(i);
+      if (sequence.isLive()) {
+        scheduler.setDrafts(sequence, drafts, sequence.propose(by, drafts));
+      }
+    }
+  }
+
   /** Nothing that waits can run yet: whoever can change that sends a command, or waits too long. */
   private long waitForRoom(long scheduleNanos) {
     Command arrived = inbox.takeAll();
     if (arrived == null) {
       inbox.await(deadlines.nanosLeft(scheduleNanos));
     }
+    idle = true;
     long now = System.nanoTime();
     carryOut(arrived, now);
     publish();
@@ -164,19 +260,23 @@ final class EngineLoop implements Runnable {
   }
 
   private long stepFailed(StepPlan plan, Throwable cause) {
+    Flight behind = numInFlight > 0 ? oldest() : null;
+    numInFlight = 0;
+    if (behind != null) {
+      awaitInVain(behind);
+    }
     long now = System.nanoTime();
     boolean again = failedBefore && now - lastFailureNanos <= FAILURE_WINDOW_NANOS;
     failedBefore = true;
     lastFailureNanos = now;
-    recorder.stepFailed(plan);
-    scheduler.fail(plan, now, batch.outputs());
-    hasOutputs(plan, now);
-    batch.setFailure(cause, again);
     if (again) {
       // Before any of its requests learns of it.
       stateChanges.changed(EngineState.DEAD, cause);
     }
-    publish();
+    endSequences(plan, cause, now, again);
+    if (behind != null) {
+      endSequences(Objects.requireNonNull(behind.plan), cause, now, again);
+    }
     if (again) {
       throw new IllegalStateException("a second step failed within a minute: " + cause, cause);
     }
@@ -186,6 +286,30 @@ final class EngineLoop implements Runnable {
     degraded = true;
     stateChanges.changed(EngineState.DEGRADED, cause);
     return now;
+  }
+
+  /** Waits for a step whose result is worth nothing, as it builds on one that has failed. */
+  private void awaitInVain(Flight flight) {
+    boolean launched = flight.refused == null;
+    flight.refused = null;
+    if (launched) {
+      try {
+        var _ = runner.await(Objects.requireNonNull(flight.handle));
+      } catch (VirtualMachineError e) {
+        throw e;
+      } catch (Throwable e) {
+        // Whatever it is, it comes from the failure before it.
+        return;
+      }
+    }
+  }
+
+  private void endSequences(StepPlan plan, Throwable cause, long now, boolean again) {
+    recorder.stepFailed(plan);
+    scheduler.fail(plan, now, batch.outputs());
+    hasOutputs(plan, now);
+    batch.setFailure(cause, again);
+    publish();
   }
 
   private void hasOutputs(StepPlan plan, long batchNanos) {
@@ -205,6 +329,7 @@ final class EngineLoop implements Runnable {
     } else {
       batch.clear();
     }
+    requests.sweep();
   }
 
   /** Carries out commands, oldest first, then deadlines; commands not yet done stay reachable if one of them fails. */

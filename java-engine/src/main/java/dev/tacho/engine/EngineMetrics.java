@@ -1,9 +1,10 @@
 package dev.tacho.engine;
 
-import dev.tacho.metrics.EngineMetricsSource;
 import dev.tacho.metrics.page.MetricsSnapshot;
 import dev.tacho.metrics.prometheus.ExpositionFormat;
 import dev.tacho.metrics.prometheus.MetricsRegistry;
+import java.io.IOException;
+import java.io.OutputStream;
 
 /**
  * What the engine has measured, without any HTTP server. Any thread may ask, at any time; what had happened before the
@@ -29,10 +30,10 @@ public final class EngineMetrics {
     }
   }
 
-  private final EngineMetricsSource source;
+  private final MetricsRegistry registry;
 
-  EngineMetrics(EngineMetricsSource source) {
-    this.source = source;
+  EngineMetrics(MetricsRegistry registry) {
+    this.registry = registry;
   }
 
   /** All families of the registry in the Prometheus text format. */
@@ -42,16 +43,26 @@ public final class EngineMetrics {
 
   /** All families of the registry in the given format. */
   public String exposition(Format format) {
-    return source.exposition(format.exposition);
+    return registry.exposition(format.exposition);
+  }
+
+  /**
+   * Writes all families of the registry in the given format, in UTF-8, without a copy of the text.
+   *
+   * @param out gets it in one call; stays open
+   * @throws IOException if it cannot be written to
+   */
+  public void writeTo(Format format, OutputStream out) throws IOException {
+    registry.writeTo(format.exposition, out);
   }
 
   /** All values of the registry, typed. */
   public MetricsSnapshot snapshot() {
-    return source.snapshot();
+    return registry.snapshot();
   }
 
   /** The registry: the engine's own, or the one that it was opened with. Guests may register there. */
   public MetricsRegistry registry() {
-    return source.registry();
+    return registry;
   }
 }

@@ -57,6 +57,36 @@ public enum EngineOption {
       "who is admitted first: fcfs the one that came first, priority the one with the smallest number",
       "fcfs",
       "priority"),
+  /** Whether planning and computing overlap. */
+  ASYNC_SCHEDULING(
+      "async-scheduling",
+      Type.SWITCH,
+      "true",
+      "plan and launch the next step while one computes; not with speculative-config, as drafts continue tokens that"
+          + " must be known first"),
+  /** Whether several tokens are guessed and checked at a time. */
+  SPECULATIVE_CONFIG(
+      "speculative-config",
+      Type.SPECULATION,
+      "",
+      "guess tokens by looking for the end of the text in what stands before it, and check them in one step: JSON such"
+          + " as {\"method\": \"ngram\", \"num_speculative_tokens\": 4, \"prompt_lookup_min\": 2,"
+          + " \"prompt_lookup_max\": 5}; by default nothing is guessed"),
+  /** Whether an answer says what became of its drafts. */
+  PER_REQUEST_SPEC_DECODE_METRICS(
+      "per-request-spec-decode-metrics",
+      Type.WORD,
+      "none",
+      "what an answer with one completion says of its drafts: summary the sums, detailed also each step",
+      "none",
+      "summary",
+      "detailed"),
+  /** Whether requests with a NaN in their logits are counted. */
+  COMPUTE_NANS_IN_LOGITS(
+      "compute-nans-in-logits",
+      Type.SWITCH,
+      "false",
+      "count requests whose logits had a NaN among them (vllm:corrupted_requests)"),
   /** When requests are refused, by their number. */
   MAX_NUM_QUEUED_REQS(
       "max-num-queued-reqs",
@@ -82,37 +112,60 @@ public enum EngineOption {
       "vector",
       "scalar"),
   /** Size of the worker team. */
-  THREADS("threads", Type.COUNT, "0", "worker threads; 0 for one for each CPU that this process may use"),
+  THREADS("threads", Type.COUNT, "0", "worker threads of each engine; 0 to divide the CPUs that this process may use"),
+  /** Engines side by side. */
+  DATA_PARALLEL_SIZE(
+      "data-parallel-size",
+      Type.COUNT,
+      "1",
+      "engines in this process, which share the weights and divide the CPUs; each has its own KV cache and queue, and"
+          + " its number is the label engine of its metrics"),
+  /** Whether clients may put the engine to sleep. */
+  ENABLE_SLEEP_MODE(
+      "enable-sleep-mode",
+      Type.SWITCH,
+      "false",
+      "serve /sleep, /wake_up and /is_sleeping, with which any client can have the engine give its memory up"),
   /** Size of the KV cache in bytes. */
   KV_CACHE_MEMORY(
       "kv-cache-memory",
       Type.MEMORY,
       "",
-      "memory for the KV cache, e.g. 4GiB; by default enough for max-num-seqs full sequences, at most 4GiB and a"
-          + " quarter of the machine's memory"),
+      "memory for the KV cache of each engine, e.g. 4GiB; by default enough for max-num-seqs full sequences, at most"
+          + " 4GiB and a quarter of the machine's memory"),
   /** Size of the KV cache in blocks. */
   NUM_GPU_BLOCKS_OVERRIDE(
       "num-gpu-blocks-override",
       Type.COUNT,
       "",
-      "blocks of the KV cache, the null block included, instead of what kv-cache-memory gives; vLLM's name, on a CPU"
-          + " too"),
+      "blocks of each engine's KV cache, the null block included, instead of what kv-cache-memory gives; vLLM's name,"
+          + " on a CPU too"),
   /** Precision of the KV cache. */
   KV_CACHE_DTYPE(
       "kv-cache-dtype",
       Type.WORD,
       "auto",
-      "type of keys and values in the KV cache; auto is float32",
+      "type of keys and values in the KV cache; auto is float32, q8_0 keeps 8 bits and a scale for 32 elements",
       "auto",
       "float32",
       "float16",
-      "bfloat16"),
+      "bfloat16",
+      "q8_0"),
   /** Whether prompts that begin alike share their beginning. */
   ENABLE_PREFIX_CACHING(
       "enable-prefix-caching",
       Type.SWITCH,
       "true",
       "keep what was computed of earlier sequences, in whole blocks, for prompts that begin alike"),
+  /** How the beginnings of prompts are recognized. */
+  PREFIX_CACHING_HASH_ALGO(
+      "prefix-caching-hash-algo",
+      Type.WORD,
+      "sha256",
+      "hash of the prefix cache's blocks: sha256 cannot be made to collide, xxhash is a faster one of 128 bits for"
+          + " requests that are trusted",
+      "sha256",
+      "xxhash"),
   /** Where random numbers begin. */
   SEED("seed", Type.INTEGER, "0", "start of the random numbers of requests that bring no seed"),
   /** Whether nothing is measured. */
@@ -124,8 +177,72 @@ public enum EngineOption {
   /** Whether the work of steps is estimated. */
   ENABLE_MFU_METRICS(
       "enable-mfu-metrics", Type.SWITCH, "true", "estimate the floating point operations and bytes of each step"),
+  /** What the machine computes at most. */
+  PEAK_FLOPS(
+      "peak-flops",
+      Type.NUMBER,
+      "",
+      "floating point operations a second that an engine's threads reach at most, for tacho:mfu_ratio; by default"
+          + " measured once, when nothing has run for a second, and remembered for this kind of CPU"),
+  /** What the memory gives at most. */
+  PEAK_BANDWIDTH(
+      "peak-bandwidth",
+      Type.NUMBER,
+      "",
+      "bytes a second that an engine's threads read from memory at most, for tacho:mbu_ratio; goes with peak-flops"),
+  /** Where other processes find the metrics. */
+  METRICS_DIRECTORY(
+      "metrics-directory",
+      Type.PATH,
+      "",
+      "directory in which other processes of this user find metrics and events, best under /dev/shm; by default none"),
   /** How often statistics are logged. */
   LOG_STATS_INTERVAL("log-stats-interval", Type.DURATION, "10s", "time between two lines of statistics in the log"),
+  /** Whether there is one line for all engines. */
+  AGGREGATE_ENGINE_LOGGING(
+      "aggregate-engine-logging",
+      Type.SWITCH,
+      "false",
+      "log one line of statistics for all engines of this process instead of one for each"),
+  /** Whether each step is logged. */
+  ENABLE_LOGGING_ITERATION_DETAILS(
+      "enable-logging-iteration-details",
+      Type.SWITCH,
+      "false",
+      "log a line for each step: how many requests and tokens were prompts or output, and how long it took"),
+  /** Whether the life of KV blocks is followed. */
+  KV_CACHE_METRICS(
+      "kv-cache-metrics",
+      Type.SWITCH,
+      "false",
+      "follow a sample of the KV blocks: how long they live, lie idle, and until they are used again"),
+  /** How many KV blocks are followed. */
+  KV_CACHE_METRICS_SAMPLE(
+      "kv-cache-metrics-sample",
+      Type.NUMBER,
+      "0.01",
+      "share of the KV blocks that kv-cache-metrics follows, above 0 and at most 1"),
+  /** Whether CUDA graphs are reported. */
+  CUDAGRAPH_METRICS(
+      "cudagraph-metrics", Type.SWITCH, "false", "log how steps were padded to CUDA graphs; needs a build with those"),
+  /** Bounds of histograms. */
+  CUSTOM_HISTOGRAM_BUCKETS(
+      "custom-histogram-buckets",
+      Type.BUCKETS,
+      "",
+      "bounds of histogram buckets in place of the usual, as JSON: {\"request_latency\": [0.5, 1, 5]}"),
+  /** Whether metrics of an earlier release are shown. */
+  SHOW_HIDDEN_METRICS_FOR_VERSION(
+      "show-hidden-metrics-for-version",
+      Type.STRING,
+      "",
+      "show also what has been hidden since this release of vLLM, e.g. 0.32; none is hidden at present"),
+  /** When a long wait is logged. */
+  LOG_WAITING_AFTER(
+      "log-waiting-after",
+      Type.DURATION,
+      "30s",
+      "the log says why, when the first request in the queue has waited so long; 0 for never"),
   /** Size of a KV block. */
   BLOCK_SIZE("block-size", Type.WORD, "16", "tokens of a KV block; this build has 16 only", "16");
 
@@ -143,8 +260,14 @@ public enum EngineOption {
     INTEGER(Long.class),
     /** {@code true} or {@code false}. */
     SWITCH(Boolean.class),
+    /** A decimal number. */
+    NUMBER(Double.class),
     /** A {@link MemorySize}. */
     MEMORY(MemorySize.class),
+    /** {@link HistogramBuckets}. */
+    BUCKETS(HistogramBuckets.class),
+    /** A {@link SpeculativeConfig}. */
+    SPECULATION(SpeculativeConfig.class),
     /** A time such as {@code 10s}, {@code 500ms}, {@code 2m}; a bare number is seconds. */
     DURATION(Duration.class);
 
@@ -283,7 +406,10 @@ public enum EngineOption {
         case COUNT -> count(value);
         case INTEGER -> Long.parseLong(value);
         case SWITCH -> truth(value);
+        case NUMBER -> number(value);
         case MEMORY -> MemorySize.parse(value);
+        case BUCKETS -> HistogramBuckets.parse(value);
+        case SPECULATION -> SpeculativeConfig.parse(value);
         case DURATION -> duration(value);
       };
     } catch (NumberFormatException e) {
@@ -305,11 +431,19 @@ public enum EngineOption {
   }
 
   private static Integer count(String value) {
-    long number = MemorySize.parseCount(value);
-    if (number > Integer.MAX_VALUE) {
-      throw new IllegalArgumentException("at most " + Integer.MAX_VALUE + ", found '" + value + "'");
+    long number = WholeNumber.parse(value);
+    if (number < 0 || number > Integer.MAX_VALUE) {
+      throw new IllegalArgumentException("expected 0 to " + Integer.MAX_VALUE + ", found '" + value + "'");
     }
     return (int) number;
+  }
+
+  private static Double number(String value) {
+    try {
+      return Double.parseDouble(value);
+    } catch (NumberFormatException e) {
+      throw new IllegalArgumentException("expected a number, found '" + value + "'", e);
+    }
   }
 
   private static Boolean truth(String value) {

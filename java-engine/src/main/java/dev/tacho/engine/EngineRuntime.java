@@ -1,46 +1,40 @@
 package dev.tacho.engine;
 
-import dev.tacho.engine.sampling.SamplerState;
+import dev.tacho.engine.sampling.NgramProposer;
+import dev.tacho.engine.scheduler.PauseState;
 import dev.tacho.engine.scheduler.Scheduler;
 import dev.tacho.metrics.EngineMetricsOptions;
 import dev.tacho.metrics.EngineMetricsSource;
 import dev.tacho.metrics.page.CounterPage;
 import dev.tacho.metrics.page.EngineCounter;
 import dev.tacho.metrics.page.EngineLifecycle;
-import dev.tacho.metrics.prometheus.MetricsRegistry;
+import dev.tacho.metrics.stats.MemoryArea;
+import java.io.UncheckedIOException;
 import java.time.Duration;
-import java.util.ArrayList;
-import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.UUID;
-import java.util.concurrent.CancellationException;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.atomic.AtomicLong;
-import java.util.concurrent.locks.Condition;
-import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The running engine behind {@link Engine}: its threads, the requests that live, and the order in which all of it ends.
- * Any thread.
+ * One running engine of an {@link EngineGroup}: its threads, the requests that live, and the order in which all of it
+ * ends. Any thread.
  */
 final class EngineRuntime {
   private static final Logger LOG = LoggerFactory.getLogger(EngineRuntime.class);
   private static final AtomicInteger ENGINES = new AtomicInteger();
-  private static final long SEED_STEP = 0x9E3779B97F4A7C15L;
 
-  private final EngineConfig config;
   private final EngineParts parts;
-  private final Mailbox.Limits mailboxLimits;
+  private final Shared shared;
+  private final EngineLoad load = new EngineLoad();
   private final EngineMetricsSource metrics;
   private final Inbox inbox = new Inbox();
   private final AdmissionGate gate;
@@ -49,41 +43,67 @@ final class EngineRuntime {
   private final Thread engineThread;
   private final Thread outputThread;
   private final Map<String, Generation> live = new ConcurrentHashMap<>();
-  private final AtomicLong freshSeed;
   private final AtomicBoolean outputFailed = new AtomicBoolean();
   private volatile EngineState state = EngineState.STARTING;
   private volatile @Nullable Throwable death;
 
   private final AtomicBoolean closing = new AtomicBoolean();
   private final CountDownLatch closed = new CountDownLatch(1);
-  private final ReentrantLock drainLock = new ReentrantLock();
-  private final Condition drainChanged = drainLock.newCondition();
-  private long drainDeadlineNanos = Long.MAX_VALUE;
+  private final Drain drain = new Drain();
+
+  /**
+   * What the engines of a group have in common.
+   *
+   * @param intake makes requests ready
+   * @param gate refuses requests when there are too many
+   * @param requestIds ids of the requests that are not finished
+   * @param speculation how drafts are made; null for none
+   * @param mailboxLimits when a reader counts as slow
+   * @param logWaitingAfter after what time in the queue the log says why; 0 for never
+   */
+  record Shared(
+      RequestIntake intake,
+      AdmissionGate gate,
+      Set<String> requestIds,
+      @Nullable SpeculativeConfig speculation,
+      Mailbox.Limits mailboxLimits,
+      Duration logWaitingAfter) {
+    @Nullable NgramProposer proposer(int maxModelLen) {
+      return speculation == null ? null : speculation.proposer(maxModelLen);
+    }
+  }
 
   /**
    * Starts the threads.
    *
-   * @param config how the engine is set up
-   * @param parts the loaded model; closed here, also if this constructor fails
-   * @param registry where metrics are published; null for a registry of its own
-   * @param mailboxLimits when a reader counts as slow
+   * @param parts what it runs on; closed here, also if this constructor fails
+   * @param shared what it shares with the other engines of its group
+   * @param metricsOptions how its metrics are published
+   * @param recording what is recorded beside the usual
    */
   EngineRuntime(
-      EngineConfig config, EngineParts parts, @Nullable MetricsRegistry registry, Mailbox.Limits mailboxLimits) {
-    this.config = config;
+      EngineParts parts, Shared shared, EngineMetricsOptions metricsOptions, EventRecorder.Options recording) {
     this.parts = parts;
-    this.mailboxLimits = mailboxLimits;
-    freshSeed = new AtomicLong(config.seed());
+    this.shared = shared;
+    gate = shared.gate();
     try (CloseStack opened = new CloseStack()) {
       opened.push(parts);
-      metrics = opened.push(EngineMetricsSource.open(metricsOptions(config, parts, registry)));
-      gate = new AdmissionGate(config, metrics.counters());
+      metrics = opened.push(join(metricsOptions));
+      metrics.device().counters(new RunnerCounters(parts.runner(), metrics.counters()));
+      metrics.device().memory(MemoryArea.SCRATCH, info().workspace().bytes());
+      weightsHeld(true);
+      cacheHeld(true);
       RequestTable requests = new RequestTable();
       EventRecorder recorder =
-          new EventRecorder(metrics.engineWriter(), metrics.counters(), requests, parts.slidingWindow());
+          new EventRecorder(
+              metrics.engineWriter(), metrics.counters(), requests, load, parts.slidingWindow(), recording);
+      recorder.watchResidency(parts.pool());
       scheduler = new Scheduler(parts.schedulerConfig(), parts.pool(), recorder);
       OutputQueue queue = new OutputQueue();
-      loop = new EngineLoop(inbox, queue, scheduler, parts.runner(), requests, recorder, this::engineStateChanged);
+      NgramProposer proposer = shared.proposer(info().maxModelLen());
+      loop =
+          new EngineLoop(
+              inbox, queue, scheduler, parts.runner(), requests, recorder, proposer, this::engineStateChanged);
       OutputProcessor output =
           new OutputProcessor(
               queue,
@@ -109,39 +129,26 @@ final class EngineRuntime {
     enter(EngineState.RUNNING);
     outputThread.start();
     engineThread.start();
-  }
-
-  private static EngineMetricsOptions metricsOptions(
-      EngineConfig config, EngineParts parts, @Nullable MetricsRegistry registry) {
-    EngineInfo info = parts.info();
-    EngineMetricsOptions.Builder options =
-        EngineMetricsOptions.builder(info.modelName(), info.maxModelLen())
-            .logStats(!config.disableLogStats())
-            .logInterval(config.logStatsInterval())
-            .cacheConfig(cacheConfig(config, info));
-    if (parts.shape() != null) {
-      options.modelShape(parts.shape()).mfuMetrics(config.enableMfuMetrics());
+    if (!shared.logWaitingAfter().isZero()) {
+      LongWait longWait =
+          new LongWait(
+              shared.logWaitingAfter(),
+              closed,
+              () -> longWait(shared.logWaitingAfter()),
+              line -> LOG.warn("engine {}: {}", info().modelName(), line));
+      Thread.ofVirtual().name("tacho-waiting-" + info().modelName()).start(longWait);
     }
-    if (registry != null) {
-      options.registry(registry);
+  }
+
+  private static EngineMetricsSource join(EngineMetricsOptions options) {
+    try {
+      return EngineMetricsSource.open(options);
+    } catch (UncheckedIOException e) {
+      ConfigurationException failure =
+          new ConfigurationException(EngineOption.METRICS_DIRECTORY.optionName(), String.valueOf(e.getMessage()));
+      failure.initCause(e);
+      throw failure;
     }
-    return options.build();
-  }
-
-  /** Labels of {@code vllm:cache_config_info}, values as Python shows them. */
-  private static Map<String, String> cacheConfig(EngineConfig config, EngineInfo info) {
-    Map<String, String> labels = new LinkedHashMap<>();
-    labels.put(EngineOption.BLOCK_SIZE.key(), config.text(EngineOption.BLOCK_SIZE));
-    labels.put("cache_dtype", config.kvCacheDtype());
-    labels.put(EngineOption.ENABLE_PREFIX_CACHING.key(), config.enablePrefixCaching() ? "True" : "False");
-    labels.put("num_gpu_blocks", String.valueOf(info.numKvBlocks()));
-    labels.put(EngineOption.NUM_GPU_BLOCKS_OVERRIDE.key(), orNone(config.text(EngineOption.NUM_GPU_BLOCKS_OVERRIDE)));
-    labels.put("kv_cache_memory_bytes", String.valueOf(info.kvCache().bytes()));
-    return labels;
-  }
-
-  private static String orNone(String text) {
-    return text.isEmpty() ? "None" : text;
   }
 
   // ---- requests
@@ -152,13 +159,15 @@ final class EngineRuntime {
     enter(request);
     String given = request.requestId();
     String id = given == null ? "req-" + UUID.randomUUID() : given;
-    Generation generation = new Generation(id, request, System.nanoTime(), mailboxLimits, this::abort);
-    if (live.putIfAbsent(id, generation) != null) {
+    if (!shared.requestIds().add(id)) {
       gate.leave(request.sampling().n());
       throw new InvalidRequestException("request_id", "'" + id + "' is in use by a request that is not finished");
     }
-    List<Integer> ids = request.promptTokenIds();
-    if (ids == null) {
+    Generation generation =
+        new Generation(id, request, System.nanoTime(), shared.mailboxLimits(), this::abort);
+    live.put(id, generation);
+    load.submitted(request.sampling().n());
+    if (request.promptTokenIds() == null) {
       TextPool.execute(() -> prepare(generation));
     } else {
       prepare(generation);
@@ -175,30 +184,11 @@ final class EngineRuntime {
     }
   }
 
-  /** Waits for the end of a request. */
-  Completion await(GenerationHandle handle) {
-    try {
-      return handle.completion().get();
-    } catch (InterruptedException e) {
-      handle.cancel();
-      Thread.currentThread().interrupt();
-      throw new CancellationException("interrupted while waiting for request " + handle.requestId());
-    } catch (ExecutionException e) {
-      if (e.getCause() instanceof EngineException known) {
-        throw known;
-      }
-      throw new RequestFailedException(handle.requestId(), e.getCause() == null ? e : e.getCause());
-    }
-  }
-
   /** Tokenizes the prompt, checks it and hands the request to the engine; what is wrong ends this request alone. */
   private void prepare(Generation generation) {
     long queuedTokens = 0;
     try {
-      int[] ids = promptIds(generation.request());
-      int maxTokens = checkedMaxTokens(generation.sampling(), ids.length);
-      generation.prepare(ids, records(generation, ids, maxTokens));
-      long tokens = (long) ids.length * generation.records().length;
+      long tokens = shared.intake().prepare(generation);
       gate.queue(tokens);
       queuedTokens = tokens;
       if (generation.abortCause() != null) {
@@ -220,66 +210,6 @@ final class EngineRuntime {
     gate.dequeue(queuedTokens);
     gate.leave(generation.sampling().n());
     refuse(generation, cause);
-  }
-
-  private int[] promptIds(GenerationRequest request) {
-    List<Integer> given = request.promptTokenIds();
-    if (given == null) {
-      int[] ids = parts.codec().encode(request.promptText() == null ? "" : request.promptText());
-      if (ids.length == 0) {
-        throw new InvalidRequestException("prompt", "must have at least one token; this text has none");
-      }
-      return ids;
-    }
-    int[] ids = toArray(given);
-    int vocabSize = parts.codec().vocabSize();
-    for (int i = 0; i < ids.length; i++) {
-      if (ids[i] < 0 || ids[i] >= vocabSize) {
-        throw new InvalidRequestException(
-            "prompt", "token id " + ids[i] + " at position " + i + " is not in [0, " + vocabSize + ")");
-      }
-    }
-    return ids;
-  }
-
-  /** Output tokens at most; as the OpenAI API documents it, prompt and {@code max_tokens} must fit together. */
-  private int checkedMaxTokens(SamplingParams sampling, int promptTokens) {
-    int limit = parts.info().maxModelLen();
-    if (promptTokens >= limit) {
-      throw new PromptTooLongException(promptTokens, limit);
-    }
-    int left = limit - promptTokens;
-    if (sampling.maxTokens() == SamplingParams.UNTIL_CONTEXT_END) {
-      return left;
-    }
-    if (sampling.maxTokens() > left) {
-      throw new InvalidRequestException(
-          "max_tokens",
-          sampling.maxTokens()
-              + " and the prompt's "
-              + promptTokens
-              + " tokens are more than the context length (max_model_len) of "
-              + limit
-              + " tokens; at most "
-              + left
-              + " are left for the output");
-    }
-    return sampling.maxTokens();
-  }
-
-  private RequestRecord[] records(Generation generation, int[] promptIds, int maxTokens) {
-    SamplingParams sampling = generation.sampling();
-    TextCodec codec = parts.codec();
-    long seed = sampling.seed().isPresent() ? sampling.seed().getAsLong() : freshSeed.getAndAdd(SEED_STEP);
-    RequestRecord[] records = new RequestRecord[sampling.n()];
-    for (int i = 0; i < records.length; i++) {
-      String id = records.length == 1 ? generation.requestId() : i + "_" + generation.requestId();
-      SequenceOutput output =
-          new SequenceOutput(codec.stream(promptIds), new StopStringFilter(sampling.stop()), sampling.minTokens());
-      SamplerState sampler = new SamplerState(sampling, codec.eosTokenIds(), seed + i);
-      records[i] = new RequestRecord(generation, i, id, sampler, maxTokens, output);
-    }
-    return records;
   }
 
   /** Ends a request that the engine has not got. */
@@ -307,16 +237,25 @@ final class EngineRuntime {
   /** Takes a request out of the live ones; true once. */
   private boolean forget(Generation generation) {
     boolean removed = live.remove(generation.requestId(), generation);
+    if (removed) {
+      shared.requestIds().remove(generation.requestId());
+      load.ended(generation.sampling().n());
+    }
     if (removed && closing.get()) {
-      signalDrain();
+      drain.changed();
     }
     return removed;
   }
 
   // ---- questions
 
-  EngineMetrics metrics() {
-    return new EngineMetrics(metrics);
+  EngineMetricsSource metrics() {
+    return metrics;
+  }
+
+  /** Nanoseconds for which the workers had no step between two although there was something to compute. */
+  long bubbleNanos() {
+    return metrics.counters().get(EngineCounter.BUBBLE_NANOS);
   }
 
   /** Sequences that the engine has taken in so far. */
@@ -342,11 +281,18 @@ final class EngineRuntime {
 
   /** See {@link Engine#explain}. */
   Optional<RequestExplanation> explain(String requestId) {
-    checkOpen();
     Generation generation = live.get(requestId);
     return generation == null
         ? Optional.empty()
         : Optional.of(ask((scheduler, nanos) -> new RequestExplainer(scheduler, generation).explain()));
+  }
+
+  /** Why requests wait, if the first in the queue has waited so long, else null. */
+  @Nullable String longWait(Duration limit) {
+    if (unfinished() == 0) {
+      return null;
+    }
+    return ask((scheduler, nanos) -> Optional.ofNullable(LongWait.describe(scheduler, nanos, limit))).orElse(null);
   }
 
   /** See {@link Engine#resetPrefixCache}. */
@@ -367,35 +313,21 @@ final class EngineRuntime {
     return state;
   }
 
-  EngineConfig config() {
-    return config;
-  }
-
   EngineInfo info() {
     return parts.info();
   }
 
-  List<Integer> encode(String text) {
-    checkOpen();
-    int[] ids = TextPool.call(() -> parts.codec().encode(text));
-    List<Integer> list = new ArrayList<>(ids.length);
-    for (int id : ids) {
-      list.add(id);
-    }
-    return List.copyOf(list);
+  EngineLoad load() {
+    return load;
   }
 
-  String decode(List<Integer> ids) {
-    checkOpen();
-    int[] array = toArray(ids);
-    return TextPool.call(() -> parts.codec().decode(array));
-  }
-
-  private static int[] toArray(List<Integer> ids) {
-    return ids.stream().mapToInt(Integer::intValue).toArray();
-  }
-
-  private void checkOpen() {
+  /**
+   * Says whether requests are accepted.
+   *
+   * @throws EngineClosedException if the engine is closed or draining
+   * @throws EngineDeadException if it is dead
+   */
+  void checkOpen() {
     if (!state.accepts()) {
       throw closedException();
     }
@@ -445,18 +377,94 @@ final class EngineRuntime {
     }
   }
 
+  // ---- sleep; SleepControl's thread
+
+  /** Holds back admissions or everything, from the next step on. */
+  void pause(PauseState pause) {
+    var _ =
+        ask(
+            (scheduler, nanos) -> {
+              scheduler.setPause(pause);
+              return true;
+            });
+  }
+
+  /** Ends all requests. */
+  void abortAll(String cause) {
+    live.values().forEach(generation -> generation.abort(cause));
+  }
+
+  /** Waits until nothing computes, then empties the KV cache and gives its memory up, if that is asked for. */
+  void suspend(boolean discardCache, SleepMode mode) {
+    if (discardCache && mode == SleepMode.KEEP) {
+      var _ = ask((scheduler, nanos) -> scheduler.resetPrefixCache(true, nanos));
+    }
+    boolean quiet;
+    do {
+      // Each question waits for the step under way, so this turns once a step.
+      quiet = ask((scheduler, nanos) -> suspendIfQuiet(scheduler, discardCache, mode, nanos));
+    } while (!quiet);
+  }
+
+  /** Engine thread. */
+  private boolean suspendIfQuiet(Scheduler scheduler, boolean discardCache, SleepMode mode, long nanos) {
+    if (scheduler.stepInFlight() || (mode != SleepMode.KEEP && scheduler.numRunning() > 0)) {
+      return false;
+    }
+    if (discardCache) {
+      if (!scheduler.resetPrefixCache(false, nanos)) {
+        throw new IllegalStateException("KV blocks are in use while nothing runs");
+      }
+      parts.discardCache().run();
+    }
+    return true;
+  }
+
+  /**
+   * Says whether the memory of the weights is held. They are counted once for all engines, at the first.
+   */
+  void weightsHeld(boolean held) {
+    if (metrics.options().engineIndex() == 0) {
+      metrics.device().memory(MemoryArea.WEIGHTS, held ? info().weights().bytes() : 0);
+    }
+  }
+
+  private void cacheHeld(boolean held) {
+    metrics.device().memory(MemoryArea.KV_CACHE, held ? info().kvCache().bytes() : 0);
+  }
+
+  /** Says that it sleeps. */
+  void asleep(int level) {
+    if (level > 0) {
+      cacheHeld(false);
+    }
+    if (!closing.get()) {
+      enter(EngineState.SLEEPING);
+    }
+    metrics.sleepState(true, level);
+  }
+
+  /** Goes on. */
+  void resume() {
+    cacheHeld(true);
+    pause(PauseState.UNPAUSED);
+    if (state == EngineState.SLEEPING) {
+      enter(EngineState.RUNNING);
+    }
+    metrics.sleepState(false, 0);
+  }
+
   // ---- the end
 
   /** See {@link Engine#close(Duration)}. */
-  void close(Duration drain) {
-    long deadline = System.nanoTime() + Math.clamp(TimeUnit.NANOSECONDS.convert(drain), 0, Long.MAX_VALUE / 4);
+  void close(Duration time) {
     boolean first = closing.compareAndSet(false, true);
     if (first && state != EngineState.DEAD) {
       enter(EngineState.DRAINING);
     }
-    shortenDrain(deadline);
+    drain.shorten(time);
     if (first) {
-      awaitDrain();
+      drain.await(() -> live.isEmpty() || state == EngineState.DEAD);
       end();
     } else {
       awaitUninterruptibly(closed);
@@ -476,44 +484,8 @@ final class EngineRuntime {
     }
   }
 
-  /** The shortest drain that anybody asked for counts. */
-  private void shortenDrain(long deadline) {
-    drainLock.lock();
-    try {
-      if (drainDeadlineNanos == Long.MAX_VALUE || deadline - drainDeadlineNanos < 0) {
-        drainDeadlineNanos = deadline;
-        drainChanged.signalAll();
-      }
-    } finally {
-      drainLock.unlock();
-    }
-  }
-
-  private void signalDrain() {
-    drainLock.lock();
-    try {
-      drainChanged.signalAll();
-    } finally {
-      drainLock.unlock();
-    }
-  }
-
-  private void awaitDrain() {
-    drainLock.lock();
-    try {
-      long left = drainDeadlineNanos - System.nanoTime();
-      while (left > 0 && !live.isEmpty() && state != EngineState.DEAD) {
-        var _ = drainChanged.awaitNanos(left);
-        left = drainDeadlineNanos - System.nanoTime();
-      }
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-    } finally {
-      drainLock.unlock();
-    }
-  }
-
-  private static void join(Thread thread) {
+  /** Waits for a thread to end; an interrupt is kept for later. */
+  static void join(Thread thread) {
     boolean interrupted = false;
     while (thread.isAlive()) {
       try {

@@ -1,5 +1,6 @@
 package dev.tacho.engine;
 
+import dev.tacho.engine.kv.BlockResidency;
 import dev.tacho.engine.kv.KvBlockPool;
 import dev.tacho.engine.scheduler.Scheduler;
 import dev.tacho.engine.scheduler.SchedulerListener;
@@ -11,6 +12,7 @@ import dev.tacho.metrics.event.FinishReason;
 import dev.tacho.metrics.event.StepShape;
 import dev.tacho.metrics.page.CounterPage;
 import dev.tacho.metrics.page.EngineCounter;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Writes down what happens to sequences, when it happens: events into the engine's ring, running totals into its
@@ -18,12 +20,18 @@ import dev.tacho.metrics.page.EngineCounter;
  */
 final class EventRecorder implements SchedulerListener {
   private static final EngineCounter[] FINISHED = finishedCounters();
+  private static final long RESIDENCY_SEED = 1;
+  private static final long NO_GAP = -1;
 
   private final EventWriter events;
   private final CounterPage counters;
   private final RequestTable requests;
-  private final StepShape shape;
-  private long scheduleNanos;
+  private final EngineLoad load;
+  private final Options options;
+  private final @Nullable StepDetails details;
+  // Two steps may be planned at a time: the place of a step is its number's parity.
+  private final StepShape[] shapes;
+  private final long[] scheduleNanos = new long[2];
   private int expectedOutputs;
   private boolean inStep;
   private boolean changed;
@@ -32,16 +40,52 @@ final class EventRecorder implements SchedulerListener {
   private long hitTokens;
 
   /**
+   * What is recorded beside the usual.
+   *
+   * @param residencySample share of the KV blocks whose life is followed, in [0, 1]
+   * @param iterationDetails what each step works on, for the log
+   * @param nansInLogits which sequences had a NaN in their logits
+   */
+  record Options(double residencySample, boolean iterationDetails, boolean nansInLogits) {}
+
+  /**
    * @param events the engine ring's
    * @param counters the engine's running totals
    * @param requests finds the record of a sequence
+   * @param load learns what the scheduler has
    * @param slidingWindow tokens that a windowed layer sees, 0 if there are none
+   * @param options what is recorded beside the usual
    */
-  EventRecorder(EventWriter events, CounterPage counters, RequestTable requests, int slidingWindow) {
+  EventRecorder(
+      EventWriter events,
+      CounterPage counters,
+      RequestTable requests,
+      EngineLoad load,
+      int slidingWindow,
+      Options options) {
     this.events = events;
     this.counters = counters;
     this.requests = requests;
-    shape = new StepShape(slidingWindow);
+    this.load = load;
+    this.options = options;
+    shapes = new StepShape[] {new StepShape(slidingWindow), new StepShape(slidingWindow)};
+    details = options.iterationDetails() ? new StepDetails() : null;
+  }
+
+  /** Follows a sample of a pool's blocks, if that was asked for. */
+  void watchResidency(KvBlockPool pool) {
+    if (options.residencySample() > 0) {
+      pool.watch(new BlockResidency(pool.numBlocks(), options.residencySample(), RESIDENCY_SEED, this::evicted));
+    }
+  }
+
+  private void evicted(long lifetimeNanos, long idleNanos, long[] gapsNanos, int numGaps) {
+    events.evicted(
+        lifetimeNanos,
+        idleNanos,
+        numGaps > 0 ? gapsNanos[0] : NO_GAP,
+        numGaps > 1 ? gapsNanos[1] : NO_GAP,
+        numGaps > 2 ? gapsNanos[2] : NO_GAP);
   }
 
   private static EngineCounter[] finishedCounters() {
@@ -54,21 +98,34 @@ final class EventRecorder implements SchedulerListener {
     return byReason;
   }
 
-  /** A step was planned; sums up what it will compute. */
-  void stepPlanned(StepPlan plan, long nanos) {
-    scheduleNanos = nanos;
+  /**
+   * A step was planned; sums up what it will compute. Shows at once whom it admitted or preempted: a long prefill is
+   * running while it runs.
+   */
+  void stepPlanned(Scheduler scheduler, StepPlan plan, long nanos) {
+    commit(scheduler);
+    StepShape shape = shapes[place(plan)];
+    scheduleNanos[place(plan)] = nanos;
     shape.reset();
     for (int i = 0; i < plan.numSequences(); i++) {
       boolean isNew = requests.record(plan.sequence(i)).enterStep();
       shape.add(isNew, plan.scheduledTokens(i), plan.startPosition(i));
     }
+    if (details != null) {
+      details.planned(plan, nanos);
+    }
+  }
+
+  private static int place(StepPlan plan) {
+    return (int) (plan.step() & 1);
   }
 
   /** The step has ended; counts what the scheduler will deliver of it. Before {@link Scheduler#update}. */
   void stepEnded(StepPlan plan, StepResult result) {
     expectedOutputs = 0;
     for (int i = 0; i < plan.numSequences(); i++) {
-      if (plan.sequence(i).isLive() && result.tokenCount(i) > 0) {
+      Sequence sequence = plan.sequence(i);
+      if (sequence.isLive() && result.tokenCount(i) > 0 && !sequence.discards(plan.step())) {
         expectedOutputs++;
       }
     }
@@ -82,6 +139,11 @@ final class EventRecorder implements SchedulerListener {
         expectedOutputs++;
       }
     }
+  }
+
+  /** The workers had no step for so long although there was something to compute. */
+  void bubble(long nanos) {
+    counters.addAsOnlyWriter(EngineCounter.BUBBLE_NANOS, nanos);
   }
 
   @Override
@@ -100,6 +162,7 @@ final class EventRecorder implements SchedulerListener {
         generation.parentNumber(),
         params.n(),
         0);
+    events.requestId(sequence.slot(), sequence.generation(), generation.eventId());
     counters.addAsOnlyWriter(EngineCounter.ACCEPTED, 1);
     changed = true;
   }
@@ -136,7 +199,10 @@ final class EventRecorder implements SchedulerListener {
   public void outputsBegin(StepPlan plan, long batchNanos) {
     inStep = true;
     changed = true;
-    events.step(plan.step(), batchNanos, scheduleNanos, expectedOutputs, shape);
+    events.step(plan.step(), batchNanos, scheduleNanos[place(plan)], expectedOutputs, shapes[place(plan)]);
+    if (details != null) {
+      details.ended(plan, batchNanos, events);
+    }
   }
 
   @Override
@@ -158,6 +224,18 @@ final class EventRecorder implements SchedulerListener {
   }
 
   @Override
+  public void nanInLogits(Sequence sequence) {
+    if (options.nansInLogits()) {
+      events.corrupted(sequence.slot(), sequence.generation());
+    }
+  }
+
+  @Override
+  public void draftsVerified(Sequence sequence, int drafts, int accepted) {
+    events.draft(sequence.slot(), sequence.generation(), drafts, accepted);
+  }
+
+  @Override
   public void tokens(Sequence sequence, int count) {
     events.tokens(sequence.slot(), sequence.generation(), count);
     counters.addAsOnlyWriter(EngineCounter.GENERATION_TOKENS, count);
@@ -167,10 +245,9 @@ final class EventRecorder implements SchedulerListener {
   public void finished(Sequence sequence, FinishReason reason, long nanos) {
     if (inStep) {
       events.finished(sequence.slot(), sequence.generation(), reason);
-    } else if (reason != FinishReason.STOP) {
+    } else {
       events.ended(sequence.slot(), sequence.generation(), reason);
     }
-    // The end by a stop string, found by the output thread, is in that thread's ring.
     counters.addAsOnlyWriter(FINISHED[reason.id()], 1);
     requests.release(sequence);
     changed = true;
@@ -216,6 +293,7 @@ final class EventRecorder implements SchedulerListener {
   }
 
   private void snapshot(int running, int waiting, int deferred, int freeBlocks, int blocks) {
+    load.snapshot(running, waiting + deferred, 1 - (double) freeBlocks / blocks);
     events.snapshot(running, waiting, deferred, freeBlocks, blocks, lookups, queriedTokens, hitTokens);
     lookups = 0;
     queriedTokens = 0;

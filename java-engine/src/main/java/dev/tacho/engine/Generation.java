@@ -1,5 +1,7 @@
 package dev.tacho.engine;
 
+import dev.tacho.metrics.event.RequestId;
+import dev.tacho.metrics.stats.RequestSpeculation;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -29,6 +31,7 @@ final class Generation {
   private static final Executor FOREIGN_CODE = Thread::startVirtualThread;
 
   private final String requestId;
+  private final RequestId eventId;
   private final GenerationRequest request;
   private final long arrivalNanos;
   private final long queueDeadlineNanos;
@@ -44,6 +47,7 @@ final class Generation {
   // Written before the request enters the inbox.
   private int[] promptIds = {};
   private RequestRecord[] records = {};
+  private @Nullable RequestSpeculation speculation;
 
   // Output thread; times are 0 until they happen.
   private int endedSequences;
@@ -67,6 +71,7 @@ final class Generation {
       Mailbox.Limits limits,
       Consumer<Generation> aborter) {
     this.requestId = requestId;
+    eventId = RequestId.of(requestId);
     this.request = request;
     this.arrivalNanos = arrivalNanos;
     this.aborter = aborter;
@@ -85,6 +90,11 @@ final class Generation {
 
   String requestId() {
     return requestId;
+  }
+
+  /** The id as events carry it. */
+  RequestId eventId() {
+    return eventId;
   }
 
   GenerationRequest request() {
@@ -132,6 +142,19 @@ final class Generation {
 
   RequestRecord[] records() {
     return records;
+  }
+
+  /** Has what becomes of drafts gathered for the answer. Before the request enters the inbox. */
+  void gather(RequestSpeculation figures) {
+    speculation = figures;
+  }
+
+  /** A step gave tokens; of its drafts so many were checked and right. Output thread. */
+  void draftsChecked(int drafted, int accepted) {
+    RequestSpeculation figures = speculation;
+    if (figures != null && drafted > 0) {
+      figures.add(drafted, accepted);
+    }
   }
 
   /** The prompt is tokenised and the records are made. */
@@ -227,7 +250,7 @@ final class Generation {
             between(firstTokenNanos, lastTokenNanos),
             between(arrivalNanos, firstPickUpNanos),
             between(arrivalNanos, endNanos));
-    return new Completion(requestId, promptIdList(), mailbox.choices(), usage, timings);
+    return new Completion(requestId, promptIdList(), mailbox.choices(), usage, timings, speculation);
   }
 
   private List<Integer> promptIdList() {

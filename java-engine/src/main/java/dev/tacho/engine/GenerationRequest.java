@@ -4,6 +4,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
 
 /** A prompt and how to go on from it. Immutable; made by a builder. */
@@ -14,6 +15,7 @@ public final class GenerationRequest {
   private final @Nullable String requestId;
   private final int priority;
   private final @Nullable Duration queueTimeout;
+  private final OptionalInt dataParallelRank;
 
   private GenerationRequest(Builder builder) {
     promptText = builder.promptText;
@@ -22,6 +24,7 @@ public final class GenerationRequest {
     requestId = builder.requestId;
     priority = builder.priority;
     queueTimeout = builder.queueTimeout;
+    dataParallelRank = builder.dataParallelRank;
   }
 
   /** A builder with the OpenAI API's default sampling. */
@@ -64,6 +67,11 @@ public final class GenerationRequest {
     return queueTimeout;
   }
 
+  /** The number of the engine that must take the request, where there are several; empty for the least busy one. */
+  public OptionalInt dataParallelRank() {
+    return dataParallelRank;
+  }
+
   /** Collects values; {@link #build()} checks them. */
   public static final class Builder {
     private static final int MAX_REQUEST_ID_CHARS = 256;
@@ -74,6 +82,7 @@ public final class GenerationRequest {
     private @Nullable String requestId;
     private int priority;
     private @Nullable Duration queueTimeout;
+    private OptionalInt dataParallelRank = OptionalInt.empty();
 
     private Builder() {}
 
@@ -127,10 +136,17 @@ public final class GenerationRequest {
       return this;
     }
 
+    /** See {@link GenerationRequest#dataParallelRank()}. */
+    public Builder dataParallelRank(int engine) {
+      dataParallelRank = OptionalInt.of(engine);
+      return this;
+    }
+
     /**
      * The request.
      *
-     * @throws InvalidRequestException if there is no prompt, the id is empty or too long, or the time is not above 0
+     * @throws InvalidRequestException if there is no prompt, the id is empty or too long, the time is not above 0, or
+     *     the engine's number is below 0
      */
     public GenerationRequest build() {
       if (promptText == null && promptTokenIds == null) {
@@ -146,6 +162,10 @@ public final class GenerationRequest {
       }
       if (queueTimeout != null && !queueTimeout.isPositive()) {
         throw new InvalidRequestException("queue_timeout", "must be above 0, is " + queueTimeout);
+      }
+      if (dataParallelRank.isPresent() && dataParallelRank.getAsInt() < 0) {
+        throw new InvalidRequestException(
+            "data_parallel_rank", "must be at least 0, is " + dataParallelRank.getAsInt());
       }
       return new GenerationRequest(this);
     }

@@ -9,12 +9,13 @@ import java.util.OptionalInt;
 /**
  * How the memory of an engine is divided, decided before any of it is taken.
  *
+ * @param engines engines that share the weights; each has its own workspace and KV cache
  * @param weightBytes the model's weights, packed
  * @param workspaceBytes activations and scratch of the largest step
  * @param kvBlocks blocks of the KV cache, the null block included
  * @param kvBlockBytes bytes of each
  */
-record MemoryPlan(long weightBytes, long workspaceBytes, int kvBlocks, long kvBlockBytes) {
+record MemoryPlan(int engines, long weightBytes, long workspaceBytes, int kvBlocks, long kvBlockBytes) {
   /** Without an option the KV cache takes no more than this, nor more than this share of the machine. */
   private static final long DEFAULT_KV_BYTES = 4L << 30;
 
@@ -49,7 +50,8 @@ record MemoryPlan(long weightBytes, long workspaceBytes, int kvBlocks, long kvBl
     } else if (budget.isPresent()) {
       blocks = budget.get().bytes() / layout.blockBytes();
     } else {
-      long most = Math.min(DEFAULT_KV_BYTES, machineBytes / DEFAULT_KV_SHARE) / layout.blockBytes();
+      long most =
+          Math.min(DEFAULT_KV_BYTES, machineBytes / DEFAULT_KV_SHARE) / config.dataParallelSize() / layout.blockBytes();
       blocks = Math.max(1L + oneSequence, Math.min(most, 1L + (long) oneSequence * config.maxNumSeqs()));
     }
     if (blocks < 1L + oneSequence) {
@@ -68,9 +70,11 @@ record MemoryPlan(long weightBytes, long workspaceBytes, int kvBlocks, long kvBl
               + " blocks); raise it or lower max-model-len");
     }
     blocks = Math.min(blocks, Integer.MAX_VALUE / 2);
-    MemoryPlan plan = new MemoryPlan(weightBytes, workspaceBytes, (int) blocks, layout.blockBytes());
+    MemoryPlan plan =
+        new MemoryPlan(config.dataParallelSize(), weightBytes, workspaceBytes, (int) blocks, layout.blockBytes());
     if (plan.totalBytes() > machineBytes) {
-      EngineOption named = weightBytes + workspaceBytes > machineBytes ? plan.largerOfWeightsAndWorkspace() : option;
+      boolean withoutCache = weightBytes + saturatedProduct(plan.engines(), workspaceBytes) > machineBytes;
+      EngineOption named = withoutCache ? plan.largerOfWeightsAndWorkspace() : option;
       throw new ConfigurationException(named.optionName(), plan.inWords() + "; the machine has " + bytes(machineBytes));
     }
     return plan;
@@ -85,10 +89,11 @@ record MemoryPlan(long weightBytes, long workspaceBytes, int kvBlocks, long kvBl
     return saturatedProduct(kvBlocks, kvBlockBytes);
   }
 
-  /** Bytes of all three. */
+  /** Bytes of all three, of all engines. */
   long totalBytes() {
-    long sum = weightBytes + workspaceBytes;
-    return kvBytes() > Long.MAX_VALUE - sum ? Long.MAX_VALUE : sum + kvBytes();
+    long sum = weightBytes + saturatedProduct(engines, workspaceBytes);
+    long caches = saturatedProduct(engines, kvBytes());
+    return sum < 0 || caches > Long.MAX_VALUE - sum ? Long.MAX_VALUE : sum + caches;
   }
 
   /** The plan for an error message. */
@@ -101,7 +106,7 @@ record MemoryPlan(long weightBytes, long workspaceBytes, int kvBlocks, long kvBl
         + kvBlocks
         + " blocks), workspace "
         + bytes(workspaceBytes)
-        + ", together "
+        + (engines == 1 ? ", together " : ", the last two for each of " + engines + " engines, together ")
         + bytes(totalBytes());
   }
 

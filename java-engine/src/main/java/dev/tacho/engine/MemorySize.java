@@ -62,16 +62,15 @@ public record MemorySize(long bytes) implements Comparable<MemorySize> {
    * @throws IllegalArgumentException if it is none of these, or no whole number of bytes
    */
   public static MemorySize parse(String text) {
-    return new MemorySize(parseCount(text));
+    return new MemorySize(parseBytes(text));
   }
 
-  /** Reads a whole number with an optional unit, as {@link #parse}. */
-  static long parseCount(String text) {
+  private static long parseBytes(String text) {
     Matcher m = SYNTAX.matcher(text.strip());
     Long factor = m.matches() ? FACTORS.get(m.group(2)) : null;
     if (factor == null) {
       throw new IllegalArgumentException(
-          "expected a number with a unit such as 4GiB, 512MiB or 32k, found '" + text + "'");
+          "expected a number with a unit such as 4GiB or 512MiB, found '" + text + "'");
     }
     boolean fraction = m.group(1).indexOf('.') >= 0;
     if (fraction && m.group(2).length() == 1 && Character.isUpperCase(m.group(2).charAt(0))) {

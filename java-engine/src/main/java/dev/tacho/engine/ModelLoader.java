@@ -5,9 +5,11 @@ import dev.tacho.engine.format.GgufTensor;
 import dev.tacho.engine.kernel.DType;
 import dev.tacho.engine.kernel.KernelSelection;
 import dev.tacho.engine.kernel.Kernels;
+import dev.tacho.engine.kernel.ffm.SystemPages;
 import dev.tacho.engine.kv.KvBlockPool;
 import dev.tacho.engine.kv.KvLayout;
 import dev.tacho.engine.kv.KvMemory;
+import dev.tacho.engine.kv.PrefixHashAlgorithm;
 import dev.tacho.engine.model.LlamaRunner;
 import dev.tacho.engine.model.ModelConfig;
 import dev.tacho.engine.model.RunnerLimits;
@@ -18,8 +20,11 @@ import dev.tacho.engine.scheduler.SchedulerConfig;
 import dev.tacho.engine.scheduler.SchedulingPolicy;
 import dev.tacho.engine.token.Tokenizer;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -43,17 +48,20 @@ final class ModelLoader {
   }
 
   /** See {@link Engine#open(EngineConfig)}. */
-  static EngineParts load(EngineConfig config) {
+  static LoadedModel load(EngineConfig config) {
     try (CloseStack taken = new CloseStack();
         GgufFile file = GgufFile.open(config.model())) {
       ModelConfig model = ModelConfig.of(file);
       int maxModelLen = checkedMaxModelLen(config, model.contextLength());
       KernelSelection selection = KernelSelection.select(kernelsWord(config));
-      CpuShare processors = taken.push(CpuShare.take(config.threads(), CpuBudget.read()));
-      int threads = processors.threads();
+      List<CpuShare> shares = CpuShare.divide(config.dataParallelSize(), config.threads(), CpuBudget.read());
+      shares.forEach(taken::push);
+      int threads = shares.getFirst().threads();
       DType cacheType = cacheType(config);
       KvLayout layout = new KvLayout(model.layers(), model.kvHeads(), model.headDim(), cacheType);
-      RunnerLimits limits = new RunnerLimits(config.maxNumBatchedTokens(), config.maxNumSeqs(), maxModelLen);
+      RunnerLimits limits = 
+          new RunnerLimits(
+              config.maxNumBatchedTokens(), config.maxNumSeqs(), maxModelLen, config.numSpeculativeTokens());
       MemoryPlan plan =
           MemoryPlan.of(
               config,
@@ -67,6 +75,7 @@ final class ModelLoader {
               config.servedModelName(),
               model.architecture(),
               parameters(file),
+              weightType(file),
               model.vocabSize(),
               maxModelLen,
               selection.kernels().description(),
@@ -77,14 +86,14 @@ final class ModelLoader {
               new MemorySize(plan.weightBytes()),
               new MemorySize(plan.kvBytes()),
               new MemorySize(plan.workspaceBytes()));
-      EngineParts parts = take(config, file, model, selection.kernels(), layout, limits, plan, info, processors);
+      LoadedModel loaded = take(config, file, model, selection.kernels(), layout, limits, plan, info, shares);
       taken.release();
       log(config, info);
-      return parts;
+      return loaded;
     }
   }
 
-  private static EngineParts take(
+  private static LoadedModel take(
       EngineConfig config,
       GgufFile file,
       ModelConfig model,
@@ -93,25 +102,39 @@ final class ModelLoader {
       RunnerLimits limits,
       MemoryPlan plan,
       EngineInfo info,
-      CpuShare processors) {
+      List<CpuShare> shares) {
     try (CloseStack taken = new CloseStack()) {
       TokenizerCodec codec = taken.push(new TokenizerCodec(Tokenizer.of(file), model.vocabSize()));
-      WorkerTeam team = taken.push(new WorkerTeam(TEAM_NAME, processors.threads(), processors.budget()));
-      Weights weights = taken.push(Weights.load(file, model, kernels, team, (loaded, total) -> {}));
-      KvMemory cache = taken.push(new KvMemory(layout, plan.kvBlocks()));
-      LlamaRunner runner = taken.push(new LlamaRunner(weights, cache, limits, team));
-      EngineParts parts =
-          new EngineParts(
-              info,
-              codec,
-              runner,
-              schedulerConfig(config, info.maxModelLen()),
-              new KvBlockPool(plan.kvBlocks(), config.blockSize(), config.enablePrefixCaching()),
-              weights.shape(layout.dtype()),
-              model.slidingWindow(),
-              List.of(cache, weights, processors));
+      List<WorkerTeam> teams = new ArrayList<>();
+      for (int rank = 0; rank < shares.size(); rank++) {
+        String name = shares.size() == 1 ? TEAM_NAME : TEAM_NAME + "-" + rank;
+        CpuShare share = shares.get(rank);
+        teams.add(taken.push(new WorkerTeam(name, share.threads(), share.budget())));
+      }
+      Weights weights =
+          taken.push(Weights.load(file, model, kernels, teams.getFirst(), (loaded, total) -> {}));
+      List<EngineParts> engines = new ArrayList<>();
+      for (int rank = 0; rank < shares.size(); rank++) {
+        KvMemory cache = taken.push(new KvMemory(layout, plan.kvBlocks()));
+        LlamaRunner runner = taken.push(new LlamaRunner(weights, cache, limits, teams.get(rank)));
+        engines.add(
+            new EngineParts(
+                info,
+                codec,
+                runner,
+                schedulerConfig(config, info.maxModelLen()),
+                new KvBlockPool(plan.kvBlocks(), config.blockSize(), config.enablePrefixCaching()),
+                weights.shape(layout.dtype()),
+                model.slidingWindow(),
+                () -> cache.discard(SystemPages::discard),
+                List.of(cache, taken.push(weights.retain()), shares.get(rank))));
+      }
       taken.release();
-      return parts;
+      return new LoadedModel(
+          codec,
+          new LoadedWeights(config.model(), weights),
+          engines,
+          new KernelPeakBench(kernels, DType.valueOf(info.weightType()), info.threads()));
     } catch (OutOfMemoryError | IllegalStateException e) {
       ConfigurationException failure =
           new ConfigurationException(
@@ -158,7 +181,11 @@ final class ModelLoader {
         .maxModelLen(maxModelLen)
         .enableChunkedPrefill(config.enableChunkedPrefill())
         .longPrefillTokenThreshold(config.longPrefillTokenThreshold())
+        .asyncScheduling(config.asyncScheduling())
+        .numSpeculativeTokens(config.numSpeculativeTokens())
         .policy(SchedulingPolicy.valueOf(config.schedulingPolicy().toUpperCase(Locale.ROOT)))
+        .prefixHashAlgorithm(
+            PrefixHashAlgorithm.valueOf(config.prefixCachingHashAlgo().toUpperCase(Locale.ROOT)))
         .build();
   }
 
@@ -166,6 +193,7 @@ final class ModelLoader {
     return switch (config.kvCacheDtype()) {
       case "float16" -> DType.F16;
       case "bfloat16" -> DType.BF16;
+      case "q8_0" -> DType.Q8_0;
       default -> DType.F32;
     };
   }
@@ -174,6 +202,7 @@ final class ModelLoader {
     return switch (dtype) {
       case F16 -> "float16";
       case BF16 -> "bfloat16";
+      case Q8_0 -> "q8_0";
       default -> "float32";
     };
   }
@@ -181,13 +210,17 @@ final class ModelLoader {
   private static long parameters(GgufFile file) {
     long sum = 0;
     for (GgufTensor tensor : file.tensors()) {
-      long elements = 1;
-      for (long length : tensor.shape()) {
-        elements = Math.multiplyExact(elements, length);
-      }
-      sum = Math.addExact(sum, elements);
+      sum = Math.addExact(sum, tensor.elements());
     }
     return sum;
+  }
+
+  private static String weightType(GgufFile file) {
+    Map<String, Long> bytes = new TreeMap<>();
+    for (GgufTensor tensor : file.tensors()) {
+      bytes.merge(tensor.typeName(), tensor.bytes(), Long::sum);
+    }
+    return Collections.max(bytes.entrySet(), Map.Entry.comparingByValue()).getKey();
   }
 
   private static List<String> passedOver(KernelSelection selection) {

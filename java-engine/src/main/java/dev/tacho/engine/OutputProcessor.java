@@ -60,6 +60,8 @@ final class OutputProcessor implements Runnable {
         abandon(batch, e);
       }
     }
+    events.noMorePickUps(System.nanoTime());
+    events.commit();
   }
 
   /** Ends what a batch that could not be processed was about. */
@@ -74,7 +76,8 @@ final class OutputProcessor implements Runnable {
   }
 
   /**
-   * Texts and stop strings first, then the events of the batch, then what callers see: a scrape never lags a reader.
+   * Texts and stop strings first, then the events of the batch, then what callers see: a scrape never lags a reader,
+   * but for the end by a stop string, which counts when the engine has let the sequence go.
    */
   private void process(OutputBatch batch) {
     long now = System.nanoTime();
@@ -131,6 +134,7 @@ final class OutputProcessor implements Runnable {
     }
     if (output.newTokens() > 0) {
       leavePrefill(record);
+      generation.draftsChecked(outputs.drafted(i), outputs.accepted(i));
       generation.tokensArrived(batch.batchNanos(), now);
       if (generation.mailbox().put(record.index(), output, outputs, i, this::positionLogprobs, now)) {
         generation.abort(Generation.SLOW_READER);

@@ -40,7 +40,10 @@ public final class OverloadedException extends EngineException {
     return current;
   }
 
-  /** When to try again. */
+  /**
+   * When to try again, from 1 to 60 seconds: for sequences, when enough of them will have ended; for prompt tokens,
+   * when those that wait will have been computed; both at the rate of the last 10 to 20 seconds.
+   */
   public Duration retryAfter() {
     return retryAfter;
   }

@@ -1,23 +1,21 @@
 package dev.tacho.engine;
 
 import dev.tacho.engine.RequestExplanation.State;
+import dev.tacho.engine.scheduler.PauseState;
 import dev.tacho.engine.scheduler.Scheduler;
 import dev.tacho.engine.scheduler.SchedulerConfig;
 import dev.tacho.engine.scheduler.Sequence;
 import dev.tacho.engine.scheduler.SequenceState;
-import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /** Says how things stand with a request. Engine thread, between two steps. */
 final class RequestExplainer {
   private final Scheduler scheduler;
   private final Generation generation;
-  private final List<Sequence> queue;
 
   RequestExplainer(Scheduler scheduler, Generation generation) {
     this.scheduler = scheduler;
     this.generation = generation;
-    queue = scheduler.waiting();
   }
 
   RequestExplanation explain() {
@@ -33,10 +31,19 @@ final class RequestExplainer {
       return explanation(State.RUNNING, 0, needed, "it takes part in steps; " + progress);
     }
     boolean preempted = sequence.state() == SequenceState.PREEMPTED;
-    int position = queue.indexOf(sequence) + 1;
-    String history = preempted ? "others needed its KV blocks; " : "";
+    int position = scheduler.waiting().indexOf(sequence) + 1;
     return explanation(
-        preempted ? State.PREEMPTED : State.WAITING, position, needed, history + obstacle(position, needed));
+        preempted ? State.PREEMPTED : State.WAITING, position, needed, whyWaiting(scheduler, sequence, position));
+  }
+
+  /**
+   * What keeps a waiting sequence from being admitted, in words.
+   *
+   * @param position its place in the queue, from 1
+   */
+  static String whyWaiting(Scheduler scheduler, Sequence sequence, int position) {
+    String history = sequence.state() == SequenceState.PREEMPTED ? "others needed its KV blocks; " : "";
+    return history + obstacle(scheduler, sequence, position);
   }
 
   /** The one to talk about; null if none lives. */
@@ -61,9 +68,16 @@ final class RequestExplainer {
   }
 
   /** What keeps a waiting sequence from being admitted, the weightiest first. */
-  private String obstacle(int position, long needed) {
+  private static String obstacle(Scheduler scheduler, Sequence sequence, int position) {
+    if (sequence.state() == SequenceState.BLOCKED) {
+      return "something that it needs beside room is not there yet";
+    }
     SchedulerConfig config = scheduler.config();
+    long needed = scheduler.blocksMissing(sequence);
     int free = scheduler.pool().numFree();
+    if (scheduler.pause() != PauseState.UNPAUSED) {
+      return "the engine sleeps, or is about to; it goes on when it is woken";
+    }
     if (scheduler.numRunning() >= config.maxNumSeqs()) {
       return "all " + config.maxNumSeqs() + " places (max-num-seqs) are taken";
     }

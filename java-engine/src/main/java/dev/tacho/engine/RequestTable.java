@@ -8,14 +8,13 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The sequences that live in the engine, by slot. A slot that comes free is used again with the next generation, so
- * that what still refers to the old sequence is never credited to the new one. A released record can be found until its
- * slot is taken again. Engine thread only.
+ * that what still refers to the old sequence is never credited to the new one. A released record can be found until the
+ * next {@link #sweep}, or until its slot is taken again. Engine thread only.
  */
 final class RequestTable {
-  /** Slots rest until so many are free, so that a reader of the events rarely meets two sequences of one slot. */
-  private static final int RESTING_SLOTS = 512;
+  private static final int INITIAL_SLOTS = 256;
 
-  private @Nullable RequestRecord[] records = new @Nullable RequestRecord[2 * RESTING_SLOTS];
+  private @Nullable RequestRecord[] records = new @Nullable RequestRecord[INITIAL_SLOTS];
   private int[] generations = new int[records.length];
   private int numUsed;
 
@@ -24,10 +23,14 @@ final class RequestTable {
   private int firstFree;
   private int numFree;
 
+  // Slots released since the last sweep.
+  private int[] released = new int[records.length];
+  private int numReleased;
+
   /** Gives a record a slot and makes its sequence. */
   Sequence enter(RequestRecord record) {
     int slot;
-    if (numFree > RESTING_SLOTS) {
+    if (numFree > 0) {
       slot = freeSlots[firstFree];
       firstFree = (firstFree + 1) % freeSlots.length;
       numFree--;
@@ -53,7 +56,7 @@ final class RequestTable {
     generations = Arrays.copyOf(generations, size);
   }
 
-  /** The record of a sequence that lives or was released last in its slot. */
+  /** The record of a sequence that lives or was released since the last {@link #sweep}. */
   RequestRecord record(Sequence sequence) {
     RequestRecord record = records[sequence.slot()];
     if (record == null || record.sequence() != sequence) {
@@ -67,6 +70,21 @@ final class RequestTable {
     record(sequence).leave();
     freeSlots[(firstFree + numFree) % freeSlots.length] = sequence.slot();
     numFree++;
+    if (numReleased == released.length) {
+      released = Arrays.copyOf(released, 2 * numReleased);
+    }
+    released[numReleased++] = sequence.slot();
+  }
+
+  /** Lets the records go that were released before, with the texts and tokens that hang on them. */
+  void sweep() {
+    for (int i = 0; i < numReleased; i++) {
+      RequestRecord record = records[released[i]];
+      if (record != null && !record.isLive()) {
+        records[released[i]] = null;
+      }
+    }
+    numReleased = 0;
   }
 
   /** The records that live; a copy. */

@@ -1,6 +1,7 @@
 package dev.tacho.engine;
 
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.OptionalLong;
 
@@ -20,6 +21,13 @@ import java.util.OptionalLong;
  * @param stopTokenIds token ids that end the request
  * @param ignoreEos end-of-text does not end the request
  * @param logprobs the so many most probable tokens are reported with their log-probability; -1 for none
+ * @param presencePenalty taken off the logit of a token that the output has, in [-2, 2]; 0 changes nothing
+ * @param frequencyPenalty taken off a token's logit as often as the output has it, in [-2, 2]; 0 changes nothing
+ * @param repetitionPenalty a positive logit of a token that prompt or output has is divided by it, another multiplied;
+ *     above 0, and 1 changes nothing
+ * @param logitBias added to the logits of these tokens, each in [-100, 100]
+ * @param allowedTokenIds no other token is chosen; empty allows all
+ * @param badWords texts that the output must not contain as these tokens, at the begin of a word and inside one
  */
 public record SamplingParams(
     float temperature,
@@ -33,12 +41,21 @@ public record SamplingParams(
     List<String> stop,
     List<Integer> stopTokenIds,
     boolean ignoreEos,
-    int logprobs) {
+    int logprobs,
+    float presencePenalty,
+    float frequencyPenalty,
+    float repetitionPenalty,
+    Map<Integer, Float> logitBias,
+    List<Integer> allowedTokenIds,
+    List<String> badWords) {
   /** {@code maxTokens}: as many as the context has left. */
   public static final int UNTIL_CONTEXT_END = Integer.MAX_VALUE;
 
   /** Below this temperature sampling is greedy. */
   public static final float GREEDY_BELOW = 1e-5f;
+
+  /** The largest {@code logitBias}, positive or negative. */
+  public static final float MAX_LOGIT_BIAS = 100;
 
   /** The largest {@code logprobs}. */
   public static final int MAX_LOGPROBS = 20;
@@ -62,6 +79,44 @@ public record SamplingParams(
         logprobs >= -1 && logprobs <= MAX_LOGPROBS,
         "logprobs",
         "must be at most " + MAX_LOGPROBS + ", is " + logprobs);
+    checkPenalty("presence_penalty", presencePenalty);
+    checkPenalty("frequency_penalty", frequencyPenalty);
+    check(
+        repetitionPenalty > 0 && repetitionPenalty < Float.POSITIVE_INFINITY,
+        "repetition_penalty",
+        "must be above 0, is " + repetitionPenalty);
+    logitBias = Map.copyOf(logitBias);
+    logitBias.forEach(
+        (id, bias) -> {
+          checkId("logit_bias", id, Integer.MAX_VALUE);
+          check(
+              Math.abs(bias) <= MAX_LOGIT_BIAS,
+              "logit_bias",
+              "must be in [-100, 100], is " + bias + " for token " + id);
+        });
+    allowedTokenIds = List.copyOf(allowedTokenIds);
+    allowedTokenIds.forEach(id -> checkId("allowed_token_ids", id, Integer.MAX_VALUE));
+    badWords = List.copyOf(badWords);
+    check(badWords.stream().noneMatch(String::isBlank), "bad_words", "a blank text is none");
+  }
+
+  private static void checkPenalty(String parameter, float penalty) {
+    check(penalty >= -2 && penalty <= 2, parameter, "must be in [-2, 2], is " + penalty);
+  }
+
+  private static void checkId(String parameter, int id, int vocabSize) {
+    check(id >= 0 && id < vocabSize, parameter, "token id " + id + " is not in [0, " + vocabSize + ")");
+  }
+
+  /**
+   * Checks the token ids against a model.
+   *
+   * @throws InvalidRequestException if one is outside its vocabulary
+   */
+  void checkTokenIds(int vocabSize) {
+    stopTokenIds.forEach(id -> checkId("stop_token_ids", id, vocabSize));
+    logitBias.keySet().forEach(id -> checkId("logit_bias", id, vocabSize));
+    allowedTokenIds.forEach(id -> checkId("allowed_token_ids", id, vocabSize));
   }
 
   private static void check(boolean holds, String parameter, String problem) {
@@ -115,6 +170,12 @@ public record SamplingParams(
     b.stopTokenIds = stopTokenIds;
     b.ignoreEos = ignoreEos;
     b.logprobs = logprobs;
+    b.presencePenalty = presencePenalty;
+    b.frequencyPenalty = frequencyPenalty;
+    b.repetitionPenalty = repetitionPenalty;
+    b.logitBias = logitBias;
+    b.allowedTokenIds = allowedTokenIds;
+    b.badWords = badWords;
     return b;
   }
 
@@ -132,6 +193,12 @@ public record SamplingParams(
     private List<Integer> stopTokenIds = List.of();
     private boolean ignoreEos = false;
     private int logprobs = -1;
+    private float presencePenalty = 0;
+    private float frequencyPenalty = 0;
+    private float repetitionPenalty = 1;
+    private Map<Integer, Float> logitBias = Map.of();
+    private List<Integer> allowedTokenIds = List.of();
+    private List<String> badWords = List.of();
 
     private Builder() {}
 
@@ -207,10 +274,63 @@ public record SamplingParams(
       return this;
     }
 
+    /** See {@link SamplingParams#presencePenalty()}. */
+    public Builder presencePenalty(double value) {
+      presencePenalty = (float) value;
+      return this;
+    }
+
+    /** See {@link SamplingParams#frequencyPenalty()}. */
+    public Builder frequencyPenalty(double value) {
+      frequencyPenalty = (float) value;
+      return this;
+    }
+
+    /** See {@link SamplingParams#repetitionPenalty()}. */
+    public Builder repetitionPenalty(double value) {
+      repetitionPenalty = (float) value;
+      return this;
+    }
+
+    /** See {@link SamplingParams#logitBias()}. */
+    public Builder logitBias(Map<Integer, Float> value) {
+      logitBias = value;
+      return this;
+    }
+
+    /** See {@link SamplingParams#allowedTokenIds()}. */
+    public Builder allowedTokenIds(List<Integer> value) {
+      allowedTokenIds = value;
+      return this;
+    }
+
+    /** See {@link SamplingParams#badWords()}. */
+    public Builder badWords(List<String> value) {
+      badWords = value;
+      return this;
+    }
+
     /** The checked values. */
     public SamplingParams build() {
       return new SamplingParams(
-          temperature, topK, topP, minP, seed, n, maxTokens, minTokens, stop, stopTokenIds, ignoreEos, logprobs);
+          temperature,
+          topK,
+          topP,
+          minP,
+          seed,
+          n,
+          maxTokens,
+          minTokens,
+          stop,
+          stopTokenIds,
+          ignoreEos,
+          logprobs,
+          presencePenalty,
+          frequencyPenalty,
+          repetitionPenalty,
+          logitBias,
+          allowedTokenIds,
+          badWords);
     }
   }
 }

@@ -7,6 +7,9 @@ interface TextCodec extends AutoCloseable {
   /** Ids of a text as a prompt, with the special tokens that the model wants. */
   int[] encode(String text);
 
+  /** Ids of a piece of text, without special tokens around it. */
+  int[] encodePiece(String text);
+
   /** Text of ids, special tokens left out. */
   String decode(int[] ids);
 

@@ -20,8 +20,17 @@ final class TokenizerCodec implements TextCodec {
 
   @Override
   public int[] encode(String text) {
+    return encode(text, true);
+  }
+
+  @Override
+  public int[] encodePiece(String text) {
+    return encode(text, false);
+  }
+
+  private int[] encode(String text, boolean specialTokens) {
     try {
-      return tokenizer.encode(text, true);
+      return tokenizer.encode(text, specialTokens);
     } catch (IllegalStateException e) {
       EngineClosedException closed = new EngineClosedException();
       closed.initCause(e);

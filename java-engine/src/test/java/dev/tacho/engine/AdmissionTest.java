@@ -17,6 +17,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.Semaphore;
+import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -63,7 +64,7 @@ class AdmissionTest {
       assertThat(engine.submit(request(10, 3)).completion().join().choices()).hasSize(3);
       assertThat(rejections(engine, BY_REQUESTS)).isEqualTo(2);
       assertThat(rejections(engine, BY_TOKENS)).isZero();
-      assertThat(engine.runtime().accepted()).isEqualTo(6);
+      assertThat(engine.group().engines().getFirst().accepted()).isEqualTo(6);
     }
   }
 
@@ -104,7 +105,7 @@ class AdmissionTest {
   void limitOf0RefusesEverything() {
     try (Engine engine = ScriptedEngine.over(stepByStep).with(options -> options.maxNumQueuedReqs(0)).open()) {
       assertThatThrownBy(() -> engine.complete("a", TWO_TOKENS)).isInstanceOf(OverloadedException.class);
-      assertThat(engine.runtime().accepted()).isZero();
+      assertThat(engine.group().engines().getFirst().accepted()).isZero();
     }
   }
 
@@ -194,5 +195,30 @@ class AdmissionTest {
     assertThat(counters.get(EngineCounter.REJECTED_TOKENS)).isEqualTo(1);
     gate.dequeue(12);
     gate.queue(1);
+  }
+
+  @Test
+  void retryAfterComesFromWhatHasLeftOfLate() {
+    AtomicLong now = new AtomicLong();
+    EngineConfig config =
+        EngineConfig.builder().model(Path.of("m.gguf")).maxNumQueuedReqs(200).maxNumQueuedTokens(1000).build();
+    AdmissionGate gate = new AdmissionGate(config, new CounterPage(), now::get);
+    gate.enter(200);
+    gate.queue(9000);
+    // Nothing has left yet: the longest.
+    assertThat(catchThrowableOfType(OverloadedException.class, () -> gate.enter(1)).retryAfter()).hasSeconds(60);
+    // In four seconds two sequences a second ended and 500 prompt tokens a second were computed.
+    now.set(4_000_000_000L);
+    gate.leave(8);
+    gate.dequeue(2000);
+    assertThat(catchThrowableOfType(OverloadedException.class, () -> gate.enter(18)).retryAfter()).hasSeconds(5);
+    assertThat(catchThrowableOfType(OverloadedException.class, () -> gate.enter(8)).retryAfter()).hasSeconds(14);
+    // Eight seconds on nothing more has left, so it takes three times as long.
+    now.set(12_000_000_000L);
+    assertThat(catchThrowableOfType(OverloadedException.class, () -> gate.enter(18)).retryAfter()).hasSeconds(15);
+    now.set(40_000_000_000L);
+    assertThat(catchThrowableOfType(OverloadedException.class, () -> gate.enter(18)).retryAfter()).hasSeconds(60);
+    gate.leave(192);
+    assertThat(catchThrowableOfType(OverloadedException.class, () -> gate.enter(201)).retryAfter()).hasSeconds(1);
   }
 }

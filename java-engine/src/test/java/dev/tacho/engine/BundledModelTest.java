@@ -137,6 +137,19 @@ class BundledModelTest {
   }
 
   @ParameterizedTest
+  @MethodSource("providers")
+  void aCacheOf8BitsGeneratesInEveryProviderAndTakesAQuarterAndTheScales(String kernels) {
+    EngineConfig config = BundledModel.config().kernels(kernels).kvCacheDtype("q8_0").build();
+    try (Engine small = Engine.open(config)) {
+      assertThat(small.info().kvCacheDtype()).isEqualTo("q8_0");
+      long headDim = 32;
+      long bytes = engine.info().kvCache().bytes() / (4 * headDim) * (headDim + 2);
+      assertThat(small.info().kvCache().bytes()).isEqualTo(bytes);
+      assertThat(small.complete(PROMPT, GREEDY).tokenIds()).hasSize(40);
+    }
+  }
+
+  @ParameterizedTest
   @ValueSource(strings = {"float16", "bfloat16"})
   void halfPrecisionCachesGenerateAndTakeHalfTheMemory(String dtype) {
     try (Engine half = Engine.open(BundledModel.config().kvCacheDtype(dtype).build())) {

@@ -29,6 +29,11 @@ final class ByteCodec implements TextCodec {
   }
 
   @Override
+  public int[] encodePiece(String text) {
+    return encode(text);
+  }
+
+  @Override
   public String decode(int[] ids) {
     TextStream stream = stream(ids);
     StringBuilder text = new StringBuilder();

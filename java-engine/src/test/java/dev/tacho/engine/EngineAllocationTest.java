@@ -7,8 +7,9 @@ import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
-import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** What the engine thread allocates while eight sequences decode: nothing. */
 @Timeout(60)
@@ -17,8 +18,9 @@ class EngineAllocationTest {
   private static final int STEPS = 3900;
   private static final int CLEAN_STEPS = 300;
 
-  @Test
-  void aStepOfRunningSequencesAllocatesNothing() {
+  @ParameterizedTest(name = "async {0}")
+  @ValueSource(booleans = {false, true})
+  void aStepOfRunningSequencesAllocatesNothing(boolean async) {
     ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
     long[] allocated = new long[STEPS + 1];
     ScriptedRunner runner =
@@ -32,7 +34,7 @@ class EngineAllocationTest {
                   LockSupport.parkNanos(200_000);
                 });
     List<GenerationHandle> handles = new ArrayList<>();
-    try (Engine engine = ScriptedEngine.over(runner).open()) {
+    try (Engine engine = ScriptedEngine.over(runner).with(options -> options.asyncScheduling(async)).open()) {
       for (int i = 0; i < SEQUENCES; i++) {
         handles.add(engine.submit(GenerationRequest.of("a", SamplingParams.greedy().withMaxTokens(STEPS + 50))));
       }

@@ -62,7 +62,7 @@ class EngineCloseTest {
     running.accepted().join();
     waiting.accepted().join();
     Thread closer = Thread.ofPlatform().start(engine::close);
-    while (engine.state() != EngineState.DRAINING) {
+    while (engine.state().accepts()) {
       Thread.onSpinWait();
     }
     assertThatThrownBy(() -> engine.submit(GenerationRequest.of("c", LONG))).isInstanceOf(EngineClosedException.class);
@@ -86,7 +86,7 @@ class EngineCloseTest {
     GenerationHandle handle = engine.submit(GenerationRequest.of("a", LONG));
     handle.accepted().join();
     CompletableFuture<Void> closed = CompletableFuture.runAsync(() -> engine.close(Duration.ofHours(1)));
-    while (engine.state() != EngineState.DRAINING) {
+    while (engine.state().accepts()) {
       Thread.onSpinWait();
     }
     assertThatThrownBy(() -> engine.submit(GenerationRequest.of("b", LONG))).isInstanceOf(EngineClosedException.class);
@@ -104,7 +104,7 @@ class EngineCloseTest {
     GenerationHandle handle = engine.submit(GenerationRequest.of("a", LONG));
     handle.accepted().join();
     CompletableFuture<Void> draining = CompletableFuture.runAsync(() -> engine.close(Duration.ofSeconds(seconds)));
-    while (engine.state() != EngineState.DRAINING) {
+    while (engine.state().accepts()) {
       Thread.onSpinWait();
     }
     engine.close();

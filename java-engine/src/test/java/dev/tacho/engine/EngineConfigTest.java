@@ -3,6 +3,7 @@ package dev.tacho.engine;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tacho.engine.kv.PrefixHashAlgorithm;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Arrays;
@@ -28,6 +29,10 @@ class EngineConfigTest {
     assertThat(config.enableChunkedPrefill()).isTrue();
     assertThat(config.enablePrefixCaching()).isTrue();
     assertThat(config.schedulingPolicy()).isEqualTo("fcfs");
+    assertThat(config.asyncScheduling()).isTrue();
+    assertThat(config.speculativeConfig()).isEmpty();
+    assertThat(config.perRequestSpecDecodeMetrics()).isEqualTo("none");
+    assertThat(config.computeNansInLogits()).isFalse();
     assertThat(config.maxNumQueuedReqs()).isEmpty();
     assertThat(config.maxNumQueuedTokens()).isEmpty();
     assertThat(config.kernels()).isEqualTo("auto");
@@ -196,6 +201,66 @@ class EngineConfigTest {
     assertThat(builder().environment(links, Set.of()).build()).isEqualTo(builder().build());
   }
 
+  private static EngineConfig.Builder speculation(String json) {
+    return builder().set("speculative-config", json);
+  }
+
+  @Test
+  void speculationIsReadFromJsonAndShownAsIt() {
+    String both =
+        "{\"method\":\"ngram\",\"num_speculative_tokens\":4,"
+            + "\"prompt_lookup_min\":2,\"prompt_lookup_max\":7}";
+    EngineConfig config = speculation(both).build();
+    assertThat(config.speculativeConfig()).contains(new SpeculativeConfig(4, 2, 7));
+    assertThat(config.asyncScheduling()).as("drafts are stepped synchronously").isFalse();
+    assertThat(speculation(config.text(EngineOption.SPECULATIVE_CONFIG)).build()).isEqualTo(config);
+    String spaced = " { \"num_speculative_tokens\" : 3 ,\n \"method\" : \"ngram\" } ";
+    assertThat(speculation(spaced).build().speculativeConfig())
+        .contains(new SpeculativeConfig(3, 5, 5));
+    assertThat(speculation("{\"method\":\"ngram\",\"num_speculative_tokens\":3,\"prompt_lookup_max\":2}").build()
+            .speculativeConfig())
+        .contains(new SpeculativeConfig(3, 2, 2));
+    assertThat(speculation("{\"method\":\"ngram\",\"num_speculative_tokens\":3,\"prompt_lookup_min\":6}").build()
+            .speculativeConfig())
+        .contains(new SpeculativeConfig(3, 6, 6));
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      quoteCharacter = '\'',
+      value = {
+        "ngram | expected a JSON object",
+        "{} | expected a JSON object",
+        "{method: 'ngram'} | names with words or whole numbers",
+        "{\"method\":\"ngram\",} | names with words or whole numbers",
+        "{\"method\":\"ngram\"} | num_speculative_tokens is missing",
+        "{\"method\":\"eagle\",\"num_speculative_tokens\":3} | method must be \"ngram\", is \"eagle\"",
+        "{\"num_speculative_tokens\":3} | method must be \"ngram\", is null",
+        "{\"method\":\"ngram\",\"num_speculative_tokens\":0} | must be from 1 to 255, is 0",
+        "{\"method\":\"ngram\",\"num_speculative_tokens\":256} | must be from 1 to 255, is 256",
+        "{\"method\":\"ngram\",\"num_speculative_tokens\":\"x\"} | must be a whole number, is \"x\"",
+        "{\"method\":\"ngram\",\"num_speculative_tokens\":3,\"model\":\"m\"} | unknown: model",
+        "{\"method\":\"ngram\",\"num_speculative_tokens\":3,\"num_speculative_tokens\":4} | is there twice",
+        "{\"method\":\"ngram\",\"num_speculative_tokens\":3,\"prompt_lookup_min\":0} | at least 1, is 0",
+        "{\"method\":\"ngram\",\"num_speculative_tokens\":3,\"prompt_lookup_min\":9,\"prompt_lookup_max\":8} | at most",
+      })
+  void speculationThatCannotBeIsRefusedWithTheReason(String json, String problem) {
+    assertThatThrownBy(() -> speculation(json))
+        .isInstanceOf(ConfigurationException.class)
+        .hasMessageStartingWith("--speculative-config:")
+        .hasMessageContaining(problem);
+  }
+
+  @Test
+  void aSequenceAndItsDraftsMustFitIntoAStep() {
+    EngineConfig.Builder builder = builder().speculativeConfig(new SpeculativeConfig(16, 1, 1)).maxNumSeqs(4);
+    assertThatThrownBy(() -> builder.maxNumBatchedTokens(16).build())
+        .hasMessageStartingWith("--speculative-config:")
+        .hasMessageContaining("max-num-batched-tokens, 16");
+    assertThat(builder.maxNumBatchedTokens(17).build().numSpeculativeTokens()).isEqualTo(16);
+  }
+
   @Test
   void valuesShowAsText() {
     EngineConfig config = builder().kvCacheMemory(MemorySize.parse("512MiB")).build();
@@ -203,5 +268,25 @@ class EngineConfigTest {
     assertThat(config.text(EngineOption.MAX_NUM_SEQS)).isEqualTo("128");
     assertThat(config.text(EngineOption.MAX_MODEL_LEN)).isEmpty();
     assertThat(EngineOption.MAX_MODEL_LEN.environmentName()).isEqualTo("TACHO_MAX_MODEL_LEN");
+  }
+
+  @Test
+  void timeInTheQueueBeforeTheLogSaysWhy() {
+    EngineConfig.Builder builder = EngineConfig.builder().model(Path.of("m.gguf"));
+    assertThat(builder.build().logWaitingAfter()).isEqualTo(Duration.ofSeconds(30));
+    assertThat(builder.set("log-waiting-after", "0").build().logWaitingAfter()).isZero();
+    assertThatThrownBy(() -> builder.set("log-waiting-after", "9000h").build())
+        .isInstanceOf(ConfigurationException.class)
+        .hasMessageContaining("log-waiting-after")
+        .hasMessageContaining("at most 8784h");
+  }
+
+  @Test
+  void hashOfThePrefixCacheReachesTheScheduler() {
+    EngineConfig.Builder builder = EngineConfig.builder().model(Path.of("m.gguf"));
+    assertThat(builder.build().schedulerConfig(100).prefixHashAlgorithm()).isEqualTo(PrefixHashAlgorithm.SHA256);
+    builder.prefixCachingHashAlgo("xxhash");
+    assertThat(builder.build().schedulerConfig(100).prefixHashAlgorithm()).isEqualTo(PrefixHashAlgorithm.XXHASH);
+    assertThatThrownBy(() -> builder.prefixCachingHashAlgo("md5")).hasMessageContaining("sha256, xxhash");
   }
 }

@@ -79,7 +79,8 @@ class EngineFailureTest {
       assertThatThrownBy(() -> engine.complete("a", FIVE)).isInstanceOf(RequestFailedException.class);
       assertThatThrownBy(() -> engine.complete("b", FIVE))
           .isInstanceOf(EngineDeadException.class)
-          .hasMessageContaining("kernel status 2");
+          .as("the second step of the first request fails behind the first one, which counts once")
+          .hasMessageContaining("kernel status 3");
       assertIsDead(engine);
     }
     assertThat(runner.closed()).isTrue();
@@ -145,6 +146,11 @@ class EngineFailureTest {
         throw new IllegalStateException("tokenizer");
       }
       return bytes.encode(text);
+    }
+
+    @Override
+    public int[] encodePiece(String text) {
+      return encode(text);
     }
 
     @Override

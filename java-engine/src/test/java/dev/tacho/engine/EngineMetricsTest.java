@@ -50,6 +50,16 @@ class EngineMetricsTest {
     assertThat(gauge(snapshot, "kv_cache_usage_perc")).isZero();
   }
 
+  /** Blocks of what was aborted are free when the step in flight has ended; if it never does, the test's time ends. */
+  private static MetricsSnapshot whenNoBlockIsUsed(Engine engine) {
+    MetricsSnapshot snapshot = engine.metrics().snapshot();
+    while (gauge(snapshot, "kv_cache_usage_perc") > 0) {
+      Thread.onSpinWait();
+      snapshot = engine.metrics().snapshot();
+    }
+    return snapshot;
+  }
+
   @Test
   void countersAgreeWithWhatCallersGot() {
     try (Engine engine = ScriptedEngine.open(ScriptedRunner.saying("abcdefg"))) {
@@ -59,6 +69,11 @@ class EngineMetricsTest {
       assertThat(engine.complete("0123456789", LONG.withMaxTokens(2)).text()).isEqualTo("ab");
       assertThat(engine.complete("01", LONG.toBuilder().stop(List.of("de")).build()).text()).isEqualTo("abc");
       MetricsSnapshot snapshot = engine.metrics().snapshot();
+      while (gauge(snapshot, "num_requests_running") > 0) {
+        // A stop string counts when the engine thread has let its sequence go.
+        Thread.onSpinWait();
+        snapshot = engine.metrics().snapshot();
+      }
       assertThat(finished(snapshot, "stop")).isEqualTo(4);
       assertThat(finished(snapshot, "length")).isEqualTo(1);
       assertThat(counter(snapshot, "prompt_tokens")).isEqualTo(42);
@@ -86,11 +101,13 @@ class EngineMetricsTest {
   }
 
   /** User case 2: a streaming client goes away. */
-  @Test
-  void userCase2AbortOfAStreamCountsAndFreesWithinOneStep() throws Exception {
+  @ParameterizedTest(name = "async {0}")
+  @ValueSource(booleans = {false, true})
+  void userCase2AbortOfAStreamCountsAndFreesWithinOneStep(boolean async) throws Exception {
     Semaphore steps = new Semaphore(0);
+    int behind = async ? 1 : 0;
     ScriptedRunner runner = ScriptedRunner.endless().during(step -> steps.acquire());
-    try (Engine engine = ScriptedEngine.open(runner)) {
+    try (Engine engine = ScriptedEngine.over(runner).with(options -> options.asyncScheduling(async)).open()) {
       GenerationHandle handle = engine.submit(GenerationRequest.of("0123456789", LONG));
       var deltas = handle.deltas().iterator();
       steps.release(2);
@@ -102,13 +119,33 @@ class EngineMetricsTest {
       handle.cancel();
       steps.release(1);
       handle.completion().get();
-      assertThat(runner.steps()).as("no step after the one in which it was cancelled").isEqualTo(3);
-      MetricsSnapshot snapshot = engine.metrics().snapshot();
+      assertThat(runner.launches()).as("no launch after the step in which it was cancelled").isEqualTo(3 + behind);
+      steps.release(behind);
+      MetricsSnapshot snapshot = whenNoBlockIsUsed(engine);
+      assertThat(runner.steps()).isEqualTo(3 + behind);
       assertThat(finished(snapshot, "abort")).isEqualTo(1);
       assertThat(finished(snapshot)).isEqualTo(1);
       assertThat(histogram(snapshot, "e2e_request_latency_seconds").count()).isZero();
       assertThat(histogram(snapshot, "request_decode_time_seconds").count()).isZero();
       assertNothingRuns(snapshot);
+    }
+  }
+
+  /** A request counts once it has ended, and only if asked for. */
+  @Test
+  void requestsWithANanInTheirLogitsAreCounted() {
+    for (boolean counted : new boolean[] {true, false}) {
+      ScriptedRunner runner = ScriptedRunner.saying("abc").nanIn(2);
+      try (Engine engine =
+          ScriptedEngine.over(runner).with(options -> options.computeNansInLogits(counted)).open()) {
+        engine.complete("x", LONG);
+        engine.complete("y", LONG);
+        assertThat(engine.metrics().snapshot().counter("vllm:corrupted_requests", Map.of()).isPresent())
+            .isEqualTo(counted);
+        if (counted) {
+          assertThat(counter(engine.metrics().snapshot(), "corrupted_requests")).isEqualTo(1);
+        }
+      }
     }
   }
 
@@ -123,7 +160,7 @@ class EngineMetricsTest {
       handles.forEach(handle -> handle.accepted().join());
       handles.forEach(GenerationHandle::cancel);
       handles.forEach(handle -> handle.completion().join());
-      MetricsSnapshot snapshot = engine.metrics().snapshot();
+      MetricsSnapshot snapshot = whenNoBlockIsUsed(engine);
       assertNothingRuns(snapshot);
       assertThat(finished(snapshot, "abort")).isEqualTo(20);
     }
@@ -162,6 +199,20 @@ class EngineMetricsTest {
           .contains("vllm:generation_tokens_total{engine=\"0\",model_name=\"scripted\"} 4.0")
           .contains("tacho:engine_state{");
       assertThat(engine.metrics().exposition(EngineMetrics.Format.OPENMETRICS)).endsWith("# EOF\n");
+    }
+  }
+
+  @Test
+  void openMetricsNamesTheRequestBehindALatency() {
+    try (Engine engine = ScriptedEngine.open(ScriptedRunner.saying("abc"))) {
+      engine.submit(GenerationRequest.builder().prompt("a").sampling(LONG).requestId("order-66").build())
+          .completion().join();
+      String text = engine.metrics().exposition(EngineMetrics.Format.OPENMETRICS);
+      for (String family : List.of("time_to_first_token", "inter_token_latency", "e2e_request_latency")) {
+        assertThat(text.lines().filter(line -> line.startsWith("vllm:" + family + "_seconds_bucket{")))
+            .anyMatch(line -> line.contains("# {request_id=\"order-66\"} "));
+      }
+      assertThat(engine.metrics().exposition()).doesNotContain("order-66");
     }
   }
 
@@ -260,7 +311,7 @@ class EngineMetricsTest {
                   }
                 });
     try (Engine engine = ScriptedEngine.over(runner).maxNumSeqs(6).numBlocks(300).open()) {
-      running.set(engine.runtime());
+      running.set(engine.group().engines().getFirst());
       List<GenerationHandle> handles = new ArrayList<>();
       double before = 0;
       for (int i = 0; i < 1500; i++) {
@@ -285,9 +336,9 @@ class EngineMetricsTest {
         }
       }
       handles.forEach(handle -> handle.completion().exceptionally(e -> null).join());
-      MetricsSnapshot snapshot = engine.metrics().snapshot();
+      MetricsSnapshot snapshot = whenNoBlockIsUsed(engine);
       assertNothingRuns(snapshot);
-      assertThat((long) finished(snapshot)).isEqualTo(engine.runtime().accepted());
+      assertThat((long) finished(snapshot)).isEqualTo(engine.group().engines().getFirst().accepted());
       assertThat(histogram(snapshot, "e2e_request_latency_seconds").count())
           .isEqualTo((long) (finished(snapshot) - finished(snapshot, "abort")));
       assertThat(lookedAt.get()).isGreaterThan(1000);

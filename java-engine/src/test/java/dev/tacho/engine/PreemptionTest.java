@@ -2,14 +2,20 @@ package dev.tacho.engine;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tacho.engine.scheduler.Sequence;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /** The bundled model with far fewer KV blocks than its requests want: they lose them time and again. */
 @Timeout(300)
@@ -25,7 +31,7 @@ class PreemptionTest {
   }
 
   private static EngineConfig.Builder config() {
-    return BundledModel.config().maxNumSeqs(REQUESTS);
+    return BundledModel.config().threads(1).maxNumSeqs(REQUESTS);
   }
 
   @BeforeAll
@@ -37,36 +43,66 @@ class PreemptionTest {
     }
   }
 
-  private static List<List<Integer>> together(Engine engine) {
-    List<GenerationHandle> handles = new ArrayList<>();
+  /** Ids of all requests, submitted at once; says how many of them lost their blocks twice or more. */
+  private static List<List<Integer>> together(Engine engine, AtomicInteger preemptedTwice) {
+    List<Generation> generations = new ArrayList<>();
     for (int i = 0; i < REQUESTS; i++) {
-      handles.add(
-          engine.submit(GenerationRequest.builder().prompt(prompt(i)).sampling(GREEDY).priority(i % 5).build()));
+      GenerationRequest request =
+          GenerationRequest.builder().prompt(prompt(i)).sampling(GREEDY).priority(i % 5).build();
+      generations.add(engine.group().submit(request));
     }
-    return handles.stream().map(handle -> handle.completion().join().tokenIds()).toList();
+    List<List<Integer>> ids = new ArrayList<>();
+    for (Generation generation : generations) {
+      ids.add(new GenerationHandle(generation).completion().join().tokenIds());
+      Sequence sequence = Objects.requireNonNull(generation.records()[0].sequence());
+      if (sequence.numPreemptions() >= 2) {
+        preemptedTwice.incrementAndGet();
+      }
+    }
+    return ids;
   }
 
   private static double counter(Engine engine, String name) {
     return engine.metrics().snapshot().counter("vllm:" + name, Map.of()).orElseThrow().value();
   }
 
-  @ParameterizedTest(name = "{0}, prefix caching {1}")
-  @CsvSource({"fcfs, true", "fcfs, false", "priority, true", "priority, false"})
-  void hundredsOfPreemptionsChangeNoToken(String policy, boolean prefixCaching) {
-    EngineConfig scarce =
-        config().numGpuBlocksOverride(40).schedulingPolicy(policy).enablePrefixCaching(prefixCaching).build();
-    try (Engine engine = Engine.open(scarce)) {
-      assertThat(together(engine)).isEqualTo(ALONE);
+  static Stream<Arguments> ways() {
+    return Stream.of("fcfs", "priority")
+        .flatMap(
+            policy ->
+                IntStream.range(0, 8)
+                    .mapToObj(i -> Arguments.of(policy, (i & 1) != 0, (i & 2) != 0, (i & 4) != 0)));
+  }
+
+  @ParameterizedTest(name = "{0}, prefix caching {1}, async {2}, n-grams {3}")
+  @MethodSource("ways")
+  void hundredsOfPreemptionsChangeNoToken(String policy, boolean prefixCaching, boolean async, boolean ngrams) {
+    EngineConfig.Builder scarce =
+        config()
+            .numGpuBlocksOverride(40)
+            .schedulingPolicy(policy)
+            .enablePrefixCaching(prefixCaching)
+            .asyncScheduling(async);
+    if (ngrams) {
+      scarce.speculativeConfig(new SpeculativeConfig(3, 2, 4));
+    }
+    AtomicInteger preemptedTwice = new AtomicInteger();
+    try (Engine engine = Engine.open(scarce.build())) {
+      assertThat(together(engine, preemptedTwice)).isEqualTo(ALONE);
+      assertThat(preemptedTwice.get()).isGreaterThanOrEqualTo(40);
       assertThat(counter(engine, "num_preemptions")).isGreaterThanOrEqualTo(200);
       assertThat(counter(engine, "prompt_tokens_cached") > 0).isEqualTo(prefixCaching);
+      if (ngrams) {
+        assertThat(counter(engine, "spec_decode_num_accepted_tokens")).isGreaterThan(100);
+      }
     }
   }
 
   @Test
   void aWarmCacheChangesNoToken() {
     try (Engine engine = Engine.open(config().build())) {
-      assertThat(together(engine)).isEqualTo(ALONE);
-      assertThat(together(engine)).isEqualTo(ALONE);
+      assertThat(together(engine, new AtomicInteger())).isEqualTo(ALONE);
+      assertThat(together(engine, new AtomicInteger())).isEqualTo(ALONE);
       assertThat(counter(engine, "prompt_tokens_cached")).isGreaterThan(REQUESTS * 16.0);
     }
   }

@@ -69,7 +69,7 @@ class QueueOrderTest {
       assertThat(ended.usage().generatedTokens()).isZero();
       assertThat(ended.timings().endToEnd()).isGreaterThanOrEqualTo(Duration.ofMillis(20));
       assertThat(aborted(engine)).isEqualTo(1);
-      assertThat(engine.runtime().unfinished()).isEqualTo(1);
+      assertThat(engine.group().engines().getFirst().unfinished()).isEqualTo(1);
       running.cancel();
       running.completion().join();
     }

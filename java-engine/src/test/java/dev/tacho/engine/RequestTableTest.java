@@ -33,6 +33,22 @@ class RequestTableTest {
   }
 
   @Test
+  void aSweepLetsGoOfReleasedRecordsAndOfNoOthers() {
+    RequestTable table = new RequestTable();
+    Sequence ended = table.enter(newRecord());
+    Sequence running = table.enter(newRecord());
+    table.release(ended);
+    table.sweep();
+    assertThatThrownBy(() -> table.record(ended)).isInstanceOf(IllegalStateException.class);
+    assertThat(table.record(running).isLive()).isTrue();
+    Sequence next = table.enter(newRecord());
+    table.release(next);
+    Sequence inItsSlot = table.enter(newRecord());
+    table.sweep();
+    assertThat(table.record(inItsSlot).isLive()).isTrue();
+  }
+
+  @Test
   void aReleasedRecordIsFoundUntilItsSlotIsTakenAgain() {
     RequestTable table = new RequestTable();
     RequestRecord first = newRecord();

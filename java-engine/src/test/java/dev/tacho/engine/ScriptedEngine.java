@@ -5,14 +5,19 @@ import dev.tacho.engine.kv.KvLayout;
 import dev.tacho.engine.scheduler.SchedulerConfig;
 import dev.tacho.metrics.prometheus.MetricsRegistry;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
 /** Opens engines over a {@link ScriptedRunner} and a {@link ByteCodec}. */
 final class ScriptedEngine {
-  private final ScriptedRunner runner;
+  private final List<ScriptedRunner> runners;
+  private final AtomicInteger cachesDiscarded = new AtomicInteger();
+  private ScriptedWeights weights = new ScriptedWeights();
+  private List<StatLoggerFactory> plugIns = List.of();
   private TextCodec codec = new ByteCodec();
   private int maxModelLen = 4096;
   private int maxNumSeqs = 64;
@@ -25,12 +30,13 @@ final class ScriptedEngine {
   private @Nullable KvBlockPool pool;
   private Mailbox.Limits limits = Mailbox.Limits.DEFAULT;
 
-  private ScriptedEngine(ScriptedRunner runner) {
-    this.runner = runner;
+  private ScriptedEngine(List<ScriptedRunner> runners) {
+    this.runners = runners;
   }
 
-  static ScriptedEngine over(ScriptedRunner runner) {
-    return new ScriptedEngine(runner);
+  /** An engine, or one for each runner. */
+  static ScriptedEngine over(ScriptedRunner... runners) {
+    return new ScriptedEngine(List.of(runners));
   }
 
   static Engine open(ScriptedRunner runner) {
@@ -88,7 +94,27 @@ final class ScriptedEngine {
     return this;
   }
 
-  /** The block pool of the engine opened last. */
+  ScriptedEngine weights(ScriptedWeights scripted) {
+    weights = scripted;
+    return this;
+  }
+
+  ScriptedEngine plugIn(StatLoggerFactory factory) {
+    plugIns = List.of(factory);
+    return this;
+  }
+
+  /** Steps that all of its runners have run. */
+  int steps() {
+    return runners.stream().mapToInt(ScriptedRunner::steps).sum();
+  }
+
+  /** How often the memory of a KV cache was given up. */
+  int cachesDiscarded() {
+    return cachesDiscarded.get();
+  }
+
+  /** The block pool of the engine opened last; of the first, if there are several. */
   KvBlockPool pool() {
     return Objects.requireNonNull(pool);
   }
@@ -99,6 +125,7 @@ final class ScriptedEngine {
                 EngineConfig.builder()
                     .model(Path.of("scripted.gguf"))
                     .maxModelLen(maxModelLen)
+                    .dataParallelSize(runners.size())
                     .maxNumSeqs(maxNumSeqs)
                     .maxNumBatchedTokens(maxNumBatchedTokens))
             .build();
@@ -106,12 +133,27 @@ final class ScriptedEngine {
     MemorySize none = new MemorySize(0);
     EngineInfo info =
         new EngineInfo(
-            name, "scripted", 0, ByteCodec.VOCAB_SIZE, maxModelLen, "none", List.of(), 1, blocks, "float32", none,
-            none, none);
+            name, "scripted", 0, "none", ByteCodec.VOCAB_SIZE, maxModelLen, "none", List.of(), 1, blocks, "float32",
+            none, none, none);
     SchedulerConfig scheduler = ModelLoader.schedulerConfig(config, maxModelLen);
     KvBlockPool blockPool = new KvBlockPool(blocks, config.blockSize(), config.enablePrefixCaching());
     pool = blockPool;
-    EngineParts parts = new EngineParts(info, codec, runner, scheduler, blockPool, null, 0, memory);
-    return new Engine(new EngineRuntime(config, parts, registry, limits));
+    List<EngineParts> engines = new ArrayList<>();
+    for (int rank = 0; rank < runners.size(); rank++) {
+      KvBlockPool ofRank = rank == 0 ? blockPool : new KvBlockPool(blocks, config.blockSize(), true);
+      engines.add(
+          new EngineParts(
+              info,
+              codec,
+              runners.get(rank),
+              scheduler,
+              ofRank,
+              null,
+              0,
+              cachesDiscarded::incrementAndGet,
+              rank == 0 ? memory : List.of()));
+    }
+    LoadedModel model = new LoadedModel(codec, weights, engines, null);
+    return new Engine(new EngineGroup(config, model, registry, plugIns, limits));
   }
 }

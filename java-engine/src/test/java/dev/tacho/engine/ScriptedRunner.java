@@ -11,11 +11,13 @@ import dev.tacho.engine.scheduler.StepPlan;
 import dev.tacho.engine.scheduler.StepResult;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.IntConsumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A model without a model: each sampled token comes from a script. A hook runs in the middle of each step, on the
- * engine thread, and may wait, throw or call the engine.
+ * A model without a model: each sampled token comes from a script. Two steps may be in flight. A hook runs when a step
+ * is awaited, on the engine thread, and may wait, throw or call the engine; the tokens of the step before it are in
+ * their sequences by then.
  */
 final class ScriptedRunner implements ModelRunner {
   /** The token that follows what a sequence has. */
@@ -28,11 +30,23 @@ final class ScriptedRunner implements ModelRunner {
     void run(int step) throws Exception;
   }
 
+  /** A launched step. */
+  private static final class Step {
+    final StepHandle handle = ScriptedStep.handle();
+    final StepResult result = new StepResult();
+    @Nullable Sequence[] sequences = new @Nullable Sequence[64];
+    boolean[] samples = new boolean[64];
+    int size;
+  }
+
   private final Script script;
-  private final StepHandle handle = ScriptedStep.handle();
-  private final StepResult result = new StepResult();
+  private final Step[] inFlight = {new Step(), new Step()};
+  private final AtomicInteger launches = new AtomicInteger();
   private final AtomicInteger steps = new AtomicInteger();
   private volatile StepHook hook = step -> {};
+  private volatile int nanStep;
+  private volatile long gapNanos;
+  private volatile IntConsumer launchHook = launch -> {};
   private volatile boolean closed;
 
   ScriptedRunner(Script script) {
@@ -60,7 +74,30 @@ final class ScriptedRunner implements ModelRunner {
     return this;
   }
 
-  /** Steps launched. */
+  /** Runs before each launch; gets its number, from 1. What it throws refuses the launch. */
+  ScriptedRunner atLaunch(IntConsumer newHook) {
+    launchHook = newHook;
+    return this;
+  }
+
+  /** All tokens of a step come from logits with a NaN among them. */
+  ScriptedRunner nanIn(int step) {
+    nanStep = step;
+    return this;
+  }
+
+  /** Says that the workers had no step for so long before each. */
+  ScriptedRunner withGaps(long nanos) {
+    gapNanos = nanos;
+    return this;
+  }
+
+  /** Launches, refused ones included. */
+  int launches() {
+    return launches.get();
+  }
+
+  /** Steps awaited. */
   int steps() {
     return steps.get();
   }
@@ -74,15 +111,19 @@ final class ScriptedRunner implements ModelRunner {
     if (closed) {
       throw new IllegalStateException("the runner is closed");
     }
-    result.reset();
-    for (int i = 0; i < plan.numSequences(); i++) {
-      result.nextSequence();
-      if (plan.samples(i)) {
-        int id = script.next(plan.sequence(i));
-        result.addToken(id, logprobs(plan.sequence(i), id));
-      }
+    int launch = launches.incrementAndGet();
+    launchHook.accept(launch);
+    Step step = inFlight[launch % 2];
+    step.size = plan.numSequences();
+    if (step.size > step.samples.length) {
+      step.sequences = new @Nullable Sequence[2 * step.size];
+      step.samples = new boolean[2 * step.size];
     }
-    return handle;
+    for (int i = 0; i < step.size; i++) {
+      step.sequences[i] = plan.sequence(i);
+      step.samples[i] = plan.samples(i);
+    }
+    return step.handle;
   }
 
   private static @Nullable TokenLogprobs logprobs(Sequence sequence, int id) {
@@ -91,20 +132,46 @@ final class ScriptedRunner implements ModelRunner {
   }
 
   @Override
-  public StepResult await(StepHandle step) {
+  public StepResult await(StepHandle handle) {
+    Step step = inFlight[0].handle == handle ? inFlight[0] : inFlight[1];
+    int number = steps.incrementAndGet();
     try {
-      hook.run(steps.incrementAndGet());
+      hook.run(number);
     } catch (RuntimeException e) {
       throw e;
     } catch (Exception e) {
       throw new IllegalStateException(e);
     }
-    return result;
+    step.result.reset();
+    step.result.setGapNanos(gapNanos);
+    for (int i = 0; i < step.size; i++) {
+      step.result.nextSequence();
+      Sequence sequence = step.sequences[i];
+      if (step.samples[i] && sequence != null) {
+        // What has ended meanwhile gets a token that goes nowhere.
+        int id = sequence.isLive() ? script.next(sequence) : 0;
+        step.result.addToken(id, logprobs(sequence, id));
+        if (number == nanStep) {
+          step.result.markNan();
+        }
+      }
+    }
+    return step.result;
   }
 
   @Override
   public OperationCounters counters(Operation operation) {
     return new OperationCounters(0, 0, 0, 0);
+  }
+
+  @Override
+  public long ffiCalls() {
+    return 0;
+  }
+
+  @Override
+  public long busyNanos() {
+    return 0;
   }
 
   @Override

@@ -8,6 +8,7 @@ import dev.tacho.metrics.prometheus.CustomBuckets;
 import dev.tacho.metrics.prometheus.EngineFamilies;
 import dev.tacho.metrics.prometheus.MetricFamily;
 import dev.tacho.metrics.prometheus.MetricsRegistry;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -15,11 +16,17 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.function.Consumer;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /** How an engine publishes its metrics. Immutable; made by {@link #builder}. */
 public final class EngineMetricsOptions {
+  /** The longest time between two log lines: 10,000 days, well inside what a count of nanoseconds holds. */
+  public static final Duration MAX_LOG_INTERVAL = Duration.ofDays(10_000);
+
+  /** More would make more series than a dashboard can show. */
+  private static final int MAX_WORKERS = 1024;
   private static final Pattern LABEL_NAME = Pattern.compile("[a-zA-Z_][a-zA-Z0-9_]*");
 
   private final String modelName;
@@ -40,6 +47,12 @@ public final class EngineMetricsOptions {
   private final int maxAdapters;
   private final boolean nansInLogits;
   private final boolean kvCacheMetrics;
+  private final boolean ownLogLine;
+  private final int workers;
+  private final boolean mfuDetails;
+  private final boolean discoverPlugIns;
+  private final Consumer<EngineFamilies.Builder> moreFamilies;
+  private final @Nullable Path directory;
 
   private EngineMetricsOptions(Builder builder) {
     this.modelName = builder.modelName;
@@ -59,6 +72,12 @@ public final class EngineMetricsOptions {
     this.maxAdapters = builder.maxAdapters;
     this.nansInLogits = builder.nansInLogits;
     this.kvCacheMetrics = builder.kvCacheMetrics;
+    this.ownLogLine = builder.ownLogLine;
+    this.workers = builder.workers;
+    this.mfuDetails = builder.mfuDetails;
+    this.discoverPlugIns = builder.discoverPlugIns;
+    this.moreFamilies = builder.moreFamilies;
+    this.directory = builder.directory;
     this.cacheConfig = Collections.unmodifiableMap(new LinkedHashMap<>(builder.cacheConfig));
   }
 
@@ -107,6 +126,11 @@ public final class EngineMetricsOptions {
     return logInterval;
   }
 
+  /** True if the engine has a log line of its own. */
+  boolean ownLogLine() {
+    return ownLogLine && logStats && logInterval.isPositive();
+  }
+
   /** Kind of the device, as the log line names it, such as CPU. */
   public String device() {
     return device;
@@ -132,19 +156,39 @@ public final class EngineMetricsOptions {
     return plugIns;
   }
 
+  /** True if loggers are looked for with the service loader as well. */
+  public boolean discoverPlugIns() {
+    return discoverPlugIns;
+  }
+
+  /** Workers that the engine tells apart, 0 if it does not. */
+  public int workers() {
+    return workers;
+  }
+
+  /** True if the parts of the estimate are kept for the debug log. */
+  public boolean mfuDetails() {
+    return mfuDetails;
+  }
+
   /** Labels of {@code vllm:cache_config_info}; empty if it is not published. */
   public Map<String, String> cacheConfig() {
     return cacheConfig;
   }
 
+  /** Where other processes find the page and the rings, or null. */
+  public @Nullable Path directory() {
+    return directory;
+  }
+
   /** What the log lines are about. */
   LogOptions logOptions() {
-    return LogOptions.of(device).withMfuMetrics(mfuMetrics).withNansInLogits(nansInLogits);
+    return LogOptions.of(device).withMfuMetrics(mfuMetrics).withMfuDetails(mfuDetails).withNansInLogits(nansInLogits);
   }
 
   /** Which families the engine publishes, and how. */
   EngineFamilies families() {
-    return EngineFamilies.builder(modelName, engineIndex, maxModelLen)
+    EngineFamilies.Builder families = EngineFamilies.builder(modelName, engineIndex, maxModelLen)
         .with(MetricFamily.Gate.LOG_STATS, logStats)
         .with(MetricFamily.Gate.CORRUPTED, nansInLogits)
         .with(MetricFamily.Gate.RESIDENCY, kvCacheMetrics)
@@ -152,7 +196,10 @@ public final class EngineMetricsOptions {
         .maxAdapters(maxAdapters)
         .buckets(customHistogramBuckets)
         .cacheConfig(cacheConfig)
-        .build();
+        .workers(workers)
+        .directory(directory);
+    moreFamilies.accept(families);
+    return families.build();
   }
 
   /** Collects the options; not thread-safe. */
@@ -175,6 +222,12 @@ public final class EngineMetricsOptions {
     private int maxAdapters;
     private boolean nansInLogits;
     private boolean kvCacheMetrics;
+    private boolean ownLogLine = true;
+    private int workers;
+    private boolean mfuDetails;
+    private boolean discoverPlugIns = true;
+    private Consumer<EngineFamilies.Builder> moreFamilies = families -> { };
+    private @Nullable Path directory;
 
     private Builder(String modelName, int maxModelLen) {
       this.modelName = Objects.requireNonNull(modelName, "modelName");
@@ -213,9 +266,25 @@ public final class EngineMetricsOptions {
       return this;
     }
 
-    /** Time between two log lines, 10 s unless told otherwise; zero for none. */
+    /**
+     * Time between two log lines, 10 s unless told otherwise; zero for none.
+     *
+     * @throws IllegalArgumentException if it is negative or longer than {@link #MAX_LOG_INTERVAL}
+     */
     public Builder logInterval(Duration interval) {
-      logInterval = Objects.requireNonNull(interval, "interval");
+      if (interval.isNegative() || interval.compareTo(MAX_LOG_INTERVAL) > 0) {
+        throw new IllegalArgumentException("logInterval " + interval + ": must be in [0, " + MAX_LOG_INTERVAL + "]");
+      }
+      logInterval = interval;
+      return this;
+    }
+
+    /**
+     * False for no log line of the engine's own, as when a logger of the caller's writes one for several engines; the
+     * interval holds for that logger then.
+     */
+    public Builder ownLogLine(boolean on) {
+      ownLogLine = on;
       return this;
     }
 
@@ -305,6 +374,44 @@ public final class EngineMetricsOptions {
     /** True publishes how long sampled KV blocks stay (kv-cache-metrics); needs log stats. */
     public Builder kvCacheMetrics(boolean on) {
       kvCacheMetrics = on;
+      return this;
+    }
+
+    /** Publishes how long each of so many workers waits for the others; 0, the default, for none. */
+    public Builder workers(int count) {
+      if (count < 0 || count > MAX_WORKERS) {
+        throw new IllegalArgumentException("workers " + count + ": must be in [0, " + MAX_WORKERS + "]");
+      }
+      workers = count;
+      return this;
+    }
+
+    /** True adds a debug log line with the parts of the estimated work; needs {@link #mfuMetrics}. */
+    public Builder mfuDetails(boolean on) {
+      mfuDetails = on;
+      return this;
+    }
+
+    /** False leaves out loggers that the service loader would find; true unless told otherwise. */
+    public Builder discoverPlugIns(boolean on) {
+      discoverPlugIns = on;
+      return this;
+    }
+
+    /** Publishes the families of parts that only some engines have, such as a KV connector. */
+    public Builder families(Consumer<EngineFamilies.Builder> more) {
+      moreFamilies = Objects.requireNonNull(more, "more");
+      return this;
+    }
+
+    /**
+     * Lets other processes of the same user read the metrics: page and rings lie in files of this directory, which is
+     * made if it is not there. A sidecar serves the pages, a {@code FlightRecorder} reads the rings, also of a process
+     * that was killed. The files go when the engine is closed; those that dead processes left are deleted when one is
+     * opened. Best on a memory file system such as {@code /dev/shm}: on a disk each page that is written back costs.
+     */
+    public Builder directory(Path forFiles) {
+      directory = Objects.requireNonNull(forFiles, "forFiles");
       return this;
     }
 

@@ -1,5 +1,6 @@
 package dev.tacho.metrics;
 
+import dev.tacho.metrics.collector.DrainReport;
 import dev.tacho.metrics.collector.EngineFeed;
 import dev.tacho.metrics.event.EventWriter;
 import dev.tacho.metrics.logger.DetachedStatLogger;
@@ -15,8 +16,8 @@ import dev.tacho.metrics.perf.PerfEstimator;
 import dev.tacho.metrics.prometheus.ExpositionFormat;
 import dev.tacho.metrics.prometheus.MetricsRegistry;
 import dev.tacho.metrics.prometheus.PrometheusStatLogger;
-import dev.tacho.metrics.ring.EventRing;
-import dev.tacho.metrics.ring.SegmentSource;
+import dev.tacho.metrics.stats.ConnectorInbox;
+import dev.tacho.metrics.stats.MemoryArea;
 import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -30,21 +31,29 @@ import org.jspecify.annotations.Nullable;
  * nobody else's; a writer used afterwards writes into a ring that nobody reads.
  */
 public final class EngineMetricsSource implements AutoCloseable {
-  /** The output thread writes one short record a step, and now and then another. */
-  private static final int OUTPUT_RING_BYTES = 1 << 16;
-
   private final EngineMetricsOptions options;
   private final PrometheusStatLogger published;
   private final EventWriter engineWriter;
   private final EventWriter outputWriter;
   private final @Nullable EngineFeed feed;
+  private final @Nullable EngineRings rings;
+  private final DeviceFeed device;
+  private final ConnectorInbox connectors;
 
   private EngineMetricsSource(EngineMetricsOptions options) {
     this.options = options;
     MetricsRegistry registry = options.registry();
     published = registry.join(options.families());
-    if (options.logStats() || !options.statLoggers().isEmpty() || !options.plugIns().isEmpty()) {
-      EngineFeed joined = feed(options, published);
+    device = new DeviceFeed(published, options.workers(), System.nanoTime());
+    List<StatLogger> plugIns = new ArrayList<>(options.plugIns());
+    if (options.discoverPlugIns()) {
+      plugIns.addAll(DetachedStatLogger.discover());
+    }
+    boolean recording = options.logStats() || !options.statLoggers().isEmpty() || !plugIns.isEmpty();
+    connectors = new ConnectorInbox(recording);
+    rings = recording ? rings(options, published) : null;
+    if (rings != null) {
+      EngineFeed joined = feed(plugIns, rings);
       feed = joined;
       engineWriter = joined.engineWriter();
       outputWriter = joined.outputWriter();
@@ -56,25 +65,36 @@ public final class EngineMetricsSource implements AutoCloseable {
     }
   }
 
-  private static EngineFeed feed(EngineMetricsOptions options, PrometheusStatLogger published) {
+  private static EngineRings rings(EngineMetricsOptions options, PrometheusStatLogger published) {
+    try {
+      return EngineRings.of(options);
+    } catch (RuntimeException e) {
+      published.close();
+      throw e;
+    }
+  }
+
+  private EngineFeed feed(List<StatLogger> foreign, EngineRings rings) {
     long now = System.nanoTime();
     List<StatLogger> loggers = new ArrayList<>(options.statLoggers());
-    List<DetachedStatLogger> plugIns = options.plugIns().stream().map(DetachedStatLogger::new).toList();
+    List<DetachedStatLogger> plugIns = foreign.stream().map(DetachedStatLogger::new).toList();
     loggers.addAll(plugIns);
-    if (options.logStats() && options.logInterval().isPositive()) {
+    if (options.ownLogLine()) {
       loggers.add(new LoggingStatLogger(options.engineIndex(), options.logOptions(), now));
     }
     loggers.add(published);
     ModelShape shape = options.mfuMetrics() ? options.modelShape() : null;
     CounterPage counters = options.counters();
-    return new EngineFeed(options.engineIndex(), shape == null ? null : new PerfEstimator(shape),
-        new StatLoggerManager(loggers, options.logInterval(), now),
-        (full, lost, restarts) -> {
-          published.counters(counters, full, lost, restarts);
+    return new EngineFeed(options.engineIndex(), shape == null ? null : new PerfEstimator(shape, options.mfuDetails()),
+        new StatLoggerManager(loggers, options.logInterval(), now, connectors),
+        report -> {
+          published.counters(counters, report);
+          rings.tellTime(report.nanos());
           published.plugIns(plugIns.stream().mapToLong(DetachedStatLogger::lag).sum(),
               plugIns.stream().mapToLong(DetachedStatLogger::dropped).sum());
-        }, new EventRing(),
-        new EventRing(OUTPUT_RING_BYTES, EventRing.DEFAULT_MAX_BYTES, SegmentSource.OFF_HEAP));
+          device.memory(MemoryArea.METRICS, rings.bytes() + published.bytes() + counters.bytes());
+          device.publish(System.nanoTime());
+        }, rings.engine(), rings.output());
   }
 
   /**
@@ -82,6 +102,7 @@ public final class EngineMetricsSource implements AutoCloseable {
    *
    * @param options model, engine index and what to publish
    * @throws IllegalArgumentException if the registry has an engine of this index and model name already
+   * @throws java.io.UncheckedIOException if a file in the options' directory cannot be made; names it
    */
   public static EngineMetricsSource open(EngineMetricsOptions options) {
     return new EngineMetricsSource(options);
@@ -102,16 +123,36 @@ public final class EngineMetricsSource implements AutoCloseable {
     return options.counters();
   }
 
+  /** Takes what a KV connector or an encoder cache reports; any thread but the engine's. */
+  public ConnectorInbox connectors() {
+    return connectors;
+  }
+
+  /** Takes what the engine's device does: counters to poll, its peaks, memory. */
+  public DeviceFeed device() {
+    return device;
+  }
+
   /** What the engine was opened with. */
   public EngineMetricsOptions options() {
     return options;
+  }
+
+  /**
+   * Says whether the engine sleeps, after its memory was given back or is there again.
+   *
+   * @param asleep true when it falls asleep, false when it wakes with all its memory
+   * @param level 1: the weights are offloaded; 2: everything is discarded; other levels: neither
+   */
+  public void sleepState(boolean asleep, int level) {
+    options.registry().collector().drainThen(() -> published.sleepState(asleep, level));
   }
 
   /** Says what state the engine is in. */
   public void lifecycle(EngineLifecycle state) {
     options.counters().set(EngineCounter.LIFECYCLE, state.ordinal());
     if (feed == null) {
-      options.registry().collector().drainThen(() -> published.counters(options.counters(), 0, 0, 0));
+      options.registry().collector().drainThen(() -> published.counters(options.counters(), DrainReport.EMPTY));
     }
   }
 
@@ -138,6 +179,9 @@ public final class EngineMetricsSource implements AutoCloseable {
       options.registry().collector().leave(joined);
     } else {
       published.close();
+    }
+    if (rings != null) {
+      rings.close();
     }
   }
 }

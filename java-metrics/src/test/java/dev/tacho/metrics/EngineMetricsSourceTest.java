@@ -213,6 +213,11 @@ class EngineMetricsSourceTest {
         .hasMessageContaining("modelShape");
     assertThatThrownBy(() -> EngineMetricsOptions.builder("m", 1).cacheConfig(Map.of("block-size", "16")))
         .hasMessageContaining("block-size");
+    for (Duration absurd : List.of(Duration.ofSeconds(Long.MAX_VALUE), Duration.ofSeconds(-1))) {
+      assertThatThrownBy(() -> EngineMetricsOptions.builder("m", 1).logInterval(absurd))
+          .isInstanceOf(IllegalArgumentException.class).hasMessageContaining("logInterval " + absurd)
+          .hasMessageContaining(EngineMetricsOptions.MAX_LOG_INTERVAL.toString());
+    }
     assertThat(EngineMetricsOptions.builder("m", 1).build().logInterval()).isEqualTo(Duration.ofSeconds(10));
   }
 }

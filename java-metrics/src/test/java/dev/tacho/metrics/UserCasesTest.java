@@ -12,8 +12,10 @@ import dev.tacho.metrics.prometheus.ExpositionFormat;
 import dev.tacho.metrics.prometheus.MetricCatalog;
 import dev.tacho.metrics.prometheus.MetricFamily;
 import dev.tacho.metrics.prometheus.MetricsRegistry;
+import dev.tacho.metrics.prometheus.OffloadDescription;
 import dev.tacho.metrics.prometheus.PrometheusStatLogger;
 import dev.tacho.metrics.stats.FinishedRequestStats;
+import dev.tacho.metrics.stats.OffloadSeries;
 import dev.tacho.metrics.stats.SchedulerStats;
 import io.prometheus.client.CollectorRegistry;
 import java.util.ArrayList;
@@ -272,14 +274,16 @@ class UserCasesTest {
       if (family.gate() == MetricFamily.Gate.ALWAYS || family.gate() == MetricFamily.Gate.LOG_STATS) {
         assertThat(text).contains("# TYPE " + family.exposedName() + " " + family.type().text() + "\n");
         for (String value : family.values()) {
-          assertThat(text).containsPattern(family.exposedName() + "\\{[^}]*=\"" + value + "\"");
+          assertThat(text).containsPattern(family.exposedName() + "(_bucket)?\\{[^}]*=\"" + value + "\"");
         }
       }
     }
     assertThat(text.lines().filter(l -> !l.startsWith("#") && !l.endsWith(" 0.0")))
-        .as("but for the states, everything is 0")
-        .allMatch(l -> l.startsWith("vllm:engine_sleep_state") || l.startsWith("tacho:engine_state"))
-        .hasSize(2);
+        .as("but for the states, the metrics' own memory and the time that looking took, everything is 0")
+        .filteredOn(l -> !l.startsWith("tacho:metrics_drain_seconds_total"))
+        .allMatch(l -> l.startsWith("vllm:engine_sleep_state") || l.startsWith("tacho:engine_state")
+            || l.startsWith("tacho:memory_bytes{area=\"metrics\""))
+        .hasSize(3);
   }
 
   @Test
@@ -301,12 +305,17 @@ class UserCasesTest {
     CollectorRegistry application = new CollectorRegistry(true);
     MetricsRegistry registry = MetricsRegistry.of(application);
     EngineFamilies.Builder everything = EngineFamilies.builder("m", 0, 100).cacheConfig(Map.of("block_size", "16"))
-        .speculativeTokens(2).maxAdapters(2);
+        .speculativeTokens(2).maxAdapters(2).workers(1)
+        .offload(OffloadDescription.toHost(1, 1, 1, 1, 2, List.of("disk")));
     for (MetricFamily.Gate gate : MetricFamily.Gate.values()) {
       everything.with(gate, true);
     }
     try (PrometheusStatLogger engine = registry.join(everything.build())) {
-      engine.record(0, new SchedulerStats(), null);
+      SchedulerStats stats = new SchedulerStats();
+      for (OffloadSeries series : OffloadSeries.values()) {
+        stats.offload().report(series, 0, 1);
+      }
+      engine.record(0, stats, null);
       Map<String, String> types = new HashMap<>();
       Collections.list(application.metricFamilySamples()).forEach(f -> types.put(f.name, f.type.toString()));
       assertThat(types).hasSize(MetricCatalog.families().size())
@@ -356,7 +365,7 @@ class UserCasesTest {
             counts.put(name.replace("_count", ""), value);
           }
         }
-        assertThat(counts).hasSize(16).isEqualTo(infinite);
+        assertThat(counts).hasSize(18).isEqualTo(infinite);
         largest = Math.max(largest, counts.getOrDefault("vllm:e2e_request_latency_seconds", 0.0).longValue());
       }
       done.set(true);

@@ -14,6 +14,7 @@ import io.helidon.webserver.http1.Http1Config;
 import io.helidon.webserver.http1.Http1ConnectionSelector;
 import io.helidon.webserver.spi.ServerConnection;
 import io.helidon.webserver.spi.ServerConnectionSelector;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.Deque;
@@ -21,6 +22,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -59,6 +61,9 @@ final class ClientConnection {
   interface Watch extends AutoCloseable {
     @Override
     void close();
+
+    /** Closes the connection, so that reads and writes under way fail. Any thread. */
+    void disconnect();
   }
 
   /** Reads of one connection, the next few of which may be started early. Used by the connection's thread. */
@@ -67,11 +72,13 @@ final class ClientConnection {
     private static final int MAX_EARLY_READS = 8;
 
     private final DataReader source;
+    private final HelidonSocket socket;
     private final DataReader reader = new DataReader(this::next);
     private final Deque<CompletableFuture<byte @Nullable []>> early = new ArrayDeque<>();
 
-    ReadAhead(DataReader source) {
+    ReadAhead(DataReader source, HelidonSocket socket) {
       this.source = source;
+      this.socket = socket;
     }
 
     Watch watch(Runnable gone) {
@@ -95,13 +102,21 @@ final class ClientConnection {
         last = early.getLast();
       }
       follow(last, closed, once);
-      return () -> {
-        boolean open;
-        synchronized (this) {
-          open = closed.complete(null);
+      return new Watch() {
+        @Override
+        public void close() {
+          boolean open;
+          synchronized (ReadAhead.this) {
+            open = closed.complete(null);
+          }
+          if (!open) {
+            called.join();
+          }
         }
-        if (!open) {
-          called.join();
+
+        @Override
+        public void disconnect() {
+          socket.close();
         }
       };
     }
@@ -156,9 +171,10 @@ final class ClientConnection {
       return http1.bytesToIdentifyConnection();
     }
 
+    /** Whatever it is gets an answer, if only that it cannot be answered. */
     @Override
     public Support supports(BufferData data) {
-      return http1.supports(data);
+      return Support.SUPPORTED;
     }
 
     @Override
@@ -168,9 +184,41 @@ final class ClientConnection {
 
     @Override
     public ServerConnection connection(ConnectionContext context) {
-      ReadAhead reads = new ReadAhead(context.dataReader());
+      byte[] head = context.dataReader().getBuffer(context.dataReader().available()).readBytes();
+      if (http1.supports(BufferData.create(head)) == Support.UNSUPPORTED) {
+        return new UnknownProtocol(context.dataWriter(), new String(head, StandardCharsets.ISO_8859_1));
+      }
+      ReadAhead reads = new ReadAhead(context.dataReader(), context.serverSocket());
       return new Connection(http1.connection(new Context(context, reads.reader)), reads);
     }
+  }
+
+  /** Says that it speaks HTTP/1.1 alone, and ends the connection. */
+  private record UnknownProtocol(DataWriter writer, String head) implements ServerConnection {
+    private static final Pattern OTHER_VERSION = Pattern.compile("[^\\n]* HTTP/\\d(\\.\\d)?\\r\\n");
+
+    @Override
+    public void handle(Limit limit) {
+      boolean otherVersion = OTHER_VERSION.matcher(head).lookingAt();
+      ApiError error =
+          otherVersion
+              ? ApiError.refused(505, "this server speaks HTTP/1.1", null)
+              : ApiError.refused(400, "the first line is not that of an HTTP/1.1 request, ended by CR and LF", null);
+      byte[] body = Json.bytes(error.toJson());
+      String answer =
+          "HTTP/1.1 " + error.status() + (otherVersion ? " HTTP Version Not Supported" : " Bad Request")
+              + "\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: " + body.length
+              + "\r\n\r\n";
+      writer.writeNow(BufferData.create(BufferData.create(answer), BufferData.create(body)));
+    }
+
+    @Override
+    public Duration idleTime() {
+      return Duration.ZERO;
+    }
+
+    @Override
+    public void close(boolean interrupt) {}
   }
 
   private record Connection(ServerConnection http1, ReadAhead reads) implements ServerConnection {

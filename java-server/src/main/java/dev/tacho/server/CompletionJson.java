@@ -9,6 +9,7 @@ import dev.tacho.engine.TokenDelta;
 import dev.tacho.engine.TokenLogprob;
 import dev.tacho.engine.Usage;
 import dev.tacho.metrics.event.FinishReason;
+import dev.tacho.metrics.stats.RequestSpeculation;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -39,6 +40,7 @@ record CompletionJson(String id, long created, String model, int completionsPerP
       }
     }
     body.set("usage", usage(completions));
+    addSpeculation(body, completions);
     return body;
   }
 
@@ -67,12 +69,36 @@ record CompletionJson(String id, long created, String model, int completionsPerP
     return body;
   }
 
-  /** The last piece: no choices, only the token counts. */
+  /** The last piece: no choices, only the token counts and what became of the drafts. */
   ObjectNode usagePiece(List<Completion> completions) {
     ObjectNode body = frame();
     body.putArray("choices");
     body.set("usage", usage(completions));
+    addSpeculation(body, completions);
     return body;
+  }
+
+  /** What became of the drafts of the one prompt, under {@code metrics.speculative_decoding}, if it is known. */
+  private static void addSpeculation(ObjectNode body, List<Completion> completions) {
+    RequestSpeculation speculation = completions.size() == 1 ? completions.getFirst().speculation() : null;
+    if (speculation == null) {
+      return;
+    }
+    ObjectNode node = body.putObject("metrics").putObject("speculative_decoding");
+    node.put("mean_acceptance_length", speculation.meanAcceptanceLength());
+    node.put("draft_acceptance_rate", speculation.acceptanceRate());
+    ArrayNode histogram = node.putArray("acceptance_histogram");
+    for (long steps : speculation.acceptanceHistogram()) {
+      histogram.add(steps);
+    }
+    node.put("num_spec_steps", speculation.steps());
+    node.put("num_accepted_draft_tokens", speculation.acceptedTokens());
+    node.put("num_draft_tokens", speculation.draftedTokens());
+    node.put("num_spec_tokens", speculation.maxDraftTokens());
+    if (!speculation.acceptedByStep().isEmpty()) {
+      speculation.acceptedByStep().forEach(node.putArray("per_step_accepted")::add);
+      speculation.draftedByStep().forEach(node.putArray("per_step_drafted")::add);
+    }
   }
 
   private ObjectNode frame() {

@@ -5,8 +5,10 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.tacho.engine.GenerationRequest;
 import dev.tacho.engine.SamplingParams;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalInt;
 import java.util.Set;
 import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
@@ -20,6 +22,7 @@ import org.jspecify.annotations.Nullable;
  * @param sampling the same for all prompts
  * @param stream answer in pieces
  * @param includeUsage a last piece with the token counts
+ * @param priority whom the engine admits first, if its policy goes by it: the smallest number
  * @param requestId the client's own id, or null
  */
 record CompletionRequest(
@@ -28,6 +31,7 @@ record CompletionRequest(
     SamplingParams sampling,
     boolean stream,
     boolean includeUsage,
+    int priority,
     @Nullable String requestId) {
   private static final int MAX_PROMPTS = 128;
 
@@ -48,8 +52,15 @@ record CompletionRequest(
           "stop_token_ids",
           "ignore_eos",
           "logprobs",
+          "presence_penalty",
+          "frequency_penalty",
+          "repetition_penalty",
+          "logit_bias",
+          "allowed_token_ids",
+          "bad_words",
           "stream",
           "stream_options",
+          "priority",
           "request_id",
           "user");
 
@@ -58,12 +69,7 @@ record CompletionRequest(
       Map.of(
           "echo", Set.of("false"),
           "best_of", Set.of("1"),
-          "presence_penalty", Set.of("0", "0.0"),
-          "frequency_penalty", Set.of("0", "0.0"),
-          "repetition_penalty", Set.of("1", "1.0"),
-          "logit_bias", Set.of("{}"),
-          "suffix", Set.of("\"\""),
-          "priority", Set.of("0"));
+          "suffix", Set.of("\"\""));
 
   /** A prompt as text or as token ids. */
   sealed interface Prompt {
@@ -92,6 +98,12 @@ record CompletionRequest(
             .stopTokenIds(fields.integers("stop_token_ids"))
             .ignoreEos(fields.bool("ignore_eos", false))
             .logprobs(fields.integer("logprobs", -1, 0))
+            .presencePenalty(fields.number("presence_penalty", 0))
+            .frequencyPenalty(fields.number("frequency_penalty", 0))
+            .repetitionPenalty(fields.number("repetition_penalty", 1))
+            .logitBias(logitBias(fields.value("logit_bias")))
+            .allowedTokenIds(allowedTokenIds(fields))
+            .badWords(fields.strings("bad_words"))
             .build();
     JsonNode seed = fields.value("seed");
     if (seed != null) {
@@ -104,7 +116,7 @@ record CompletionRequest(
     boolean includeUsage = includeUsage(fields.value("stream_options"), stream);
     return new CompletionRequest(
         fields.string("model"), prompts(fields.value("prompt")), sampling, stream, includeUsage,
-        fields.string("request_id"));
+        fields.integer("priority", 0), fields.string("request_id"));
   }
 
   /** The engine's word for "no limit" is a number like any other here, and more than any context has. */
@@ -114,6 +126,35 @@ record CompletionRequest(
       throw ApiError.invalid("max_tokens", "max_tokens: must be below " + tokens);
     }
     return tokens;
+  }
+
+  /** By token id; JSON has it as the name of a field. */
+  private static Map<Integer, Float> logitBias(@Nullable JsonNode node) {
+    if (node == null) {
+      return Map.of();
+    }
+    if (!(node instanceof ObjectNode object)) {
+      throw ApiError.invalid("logit_bias", "logit_bias: must be an object of token ids and numbers, is " + node);
+    }
+    Map<Integer, Float> biases = new HashMap<>();
+    for (Map.Entry<String, JsonNode> bias : object.properties()) {
+      if (!bias.getKey().matches("\\d{1,9}") || !bias.getValue().isNumber()) {
+        throw ApiError.invalid(
+            "logit_bias", "logit_bias: must give a number for a token id, has " + bias.getValue() + " for '"
+                + bias.getKey() + "'");
+      }
+      biases.put(Integer.valueOf(bias.getKey()), bias.getValue().floatValue());
+    }
+    return biases;
+  }
+
+  /** An empty list allows nothing, which no engine can fulfil. */
+  private static List<Integer> allowedTokenIds(Fields fields) {
+    List<Integer> ids = fields.integers("allowed_token_ids");
+    if (ids.isEmpty() && fields.value("allowed_token_ids") != null) {
+      throw ApiError.invalid("allowed_token_ids", "allowed_token_ids: must have at least one token id");
+    }
+    return ids;
   }
 
   private static void checkFields(ObjectNode json) {
@@ -183,8 +224,10 @@ record CompletionRequest(
   }
 
   /** The engine's request for one of the prompts. */
-  GenerationRequest toGeneration(int promptIndex, String id) {
-    GenerationRequest.Builder builder = GenerationRequest.builder().sampling(sampling).requestId(id);
+  GenerationRequest toGeneration(int promptIndex, String id, OptionalInt rank) {
+    GenerationRequest.Builder builder =
+        GenerationRequest.builder().sampling(sampling).priority(priority).requestId(id);
+    rank.ifPresent(builder::dataParallelRank);
     return switch (prompts.get(promptIndex)) {
       case Prompt.Text(String text) -> builder.prompt(text).build();
       case Prompt.TokenIds(List<Integer> ids) -> builder.prompt(ids).build();

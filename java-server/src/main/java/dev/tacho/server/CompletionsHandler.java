@@ -6,6 +6,7 @@ import dev.tacho.engine.Engine;
 import dev.tacho.engine.GenerationHandle;
 import dev.tacho.engine.TokenDelta;
 import io.helidon.common.buffers.DataReader;
+import io.helidon.http.HeaderName;
 import io.helidon.http.HeaderNames;
 import io.helidon.http.HeaderValues;
 import io.helidon.http.Status;
@@ -22,6 +23,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalInt;
 import java.util.UUID;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
@@ -37,10 +39,14 @@ final class CompletionsHandler implements Handler {
   private static final byte[] DATA = "data: ".getBytes(StandardCharsets.UTF_8);
   private static final byte[] END = "\n\n".getBytes(StandardCharsets.UTF_8);
 
-  private final Engine engine;
+  private static final HeaderName RANK = HeaderNames.create("X-data-parallel-rank");
 
-  CompletionsHandler(Engine engine) {
+  private final Engine engine;
+  private final WriteWatch writes;
+
+  CompletionsHandler(Engine engine, WriteWatch writes) {
     this.engine = engine;
+    this.writes = writes;
   }
 
   @Override
@@ -56,21 +62,38 @@ final class CompletionsHandler implements Handler {
     String base = body.requestId() == null ? UUID.randomUUID().toString().replace("-", "") : body.requestId();
     String id = "cmpl-" + base;
     List<GenerationHandle> handles = new ArrayList<>();
-    try (ClientConnection.Watch _ = ClientConnection.watch(() -> cancelAll(handles))) {
-      submitAll(body, id, handles);
+    OptionalInt rank = rank(request);
+    try (ClientConnection.Watch client = ClientConnection.watch(() -> cancelAll(handles));
+        WriteWatch.Answer answer = writes.answer(client::disconnect)) {
+      submitAll(body, id, rank, handles);
       CompletionJson json =
           new CompletionJson(id, Instant.now().getEpochSecond(), engine.modelName(), body.sampling().n());
       if (body.stream()) {
-        stream(body, handles, json, response);
+        stream(body, handles, json, answer, response);
       } else {
         byte[] whole = Json.bytes(json.whole(completions(handles)));
+        answer.begin();
         response.header(HeaderNames.CONTENT_TYPE, "application/json").send(whole);
+        answer.end();
       }
     } catch (UncheckedIOException e) {
       // Nothing else would keep Helidon from warning, with a stack trace, that no error can be sent.
       throw new CloseConnectionException("the client has gone away", e);
     } finally {
       cancelAll(handles);
+    }
+  }
+
+  /** The number of the engine that the client wants, where there are several. */
+  private static OptionalInt rank(ServerRequest request) {
+    if (!request.headers().contains(RANK)) {
+      return OptionalInt.empty();
+    }
+    String text = request.headers().get(RANK).get();
+    try {
+      return OptionalInt.of(Integer.parseInt(text));
+    } catch (NumberFormatException e) {
+      throw ApiError.invalid("data_parallel_rank", RANK.defaultCase() + ": must be a whole number, is '" + text + "'");
     }
   }
 
@@ -90,10 +113,10 @@ final class CompletionsHandler implements Handler {
   }
 
   /** Submits a request for each prompt and waits until all are accepted, so that a refusal is still an HTTP status. */
-  private void submitAll(CompletionRequest body, String id, List<GenerationHandle> handles) {
+  private void submitAll(CompletionRequest body, String id, OptionalInt rank, List<GenerationHandle> handles) {
     int prompts = body.prompts().size();
     for (int i = 0; i < prompts; i++) {
-      GenerationHandle handle = engine.submit(body.toGeneration(i, prompts == 1 ? id : id + "-" + i));
+      GenerationHandle handle = engine.submit(body.toGeneration(i, prompts == 1 ? id : id + "-" + i, rank));
       synchronized (handles) {
         handles.add(handle);
       }
@@ -110,13 +133,17 @@ final class CompletionsHandler implements Handler {
   }
 
   private static void stream(
-      CompletionRequest body, List<GenerationHandle> handles, CompletionJson json, ServerResponse response) {
+      CompletionRequest body,
+      List<GenerationHandle> handles,
+      CompletionJson json,
+      WriteWatch.Answer answer,
+      ServerResponse response) {
     response
         .status(Status.OK_200)
         .header(HeaderNames.CONTENT_TYPE, "text/event-stream; charset=utf-8")
         .header(HeaderNames.CACHE_CONTROL, "no-cache");
     try (OutputStream out = response.outputStream()) {
-      EventStream events = new EventStream(out);
+      EventStream events = new EventStream(out, answer);
       try {
         readAll(
             handles,
@@ -188,10 +215,12 @@ final class CompletionsHandler implements Handler {
   /** Server-sent events on one response; any thread may send. */
   private static final class EventStream {
     private final OutputStream out;
+    private final WriteWatch.Answer answer;
     private final ReentrantLock lock = new ReentrantLock();
 
-    EventStream(OutputStream out) {
+    EventStream(OutputStream out, WriteWatch.Answer answer) {
       this.out = out;
+      this.answer = answer;
     }
 
     void send(JsonNode event) {
@@ -205,6 +234,7 @@ final class CompletionsHandler implements Handler {
     private void write(byte[]... parts) {
       lock.lock();
       try {
+        answer.begin();
         for (byte[] part : parts) {
           out.write(part);
         }
@@ -212,6 +242,7 @@ final class CompletionsHandler implements Handler {
       } catch (IOException e) {
         throw new UncheckedIOException(e);
       } finally {
+        answer.end();
         lock.unlock();
       }
     }

@@ -3,6 +3,7 @@ package dev.tacho.server;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.sun.management.OperatingSystemMXBean;
+import dev.tacho.engine.EngineOption;
 import dev.tacho.engine.MemorySize;
 import dev.tacho.engine.kernel.KernelSelection;
 import dev.tacho.engine.parallel.CpuBudget;
@@ -75,6 +76,7 @@ final class DoctorCommand implements Callable<Integer> {
         .put("total_bytes", system.getTotalMemorySize())
         .put("free_bytes", system.getFreeMemorySize())
         .put("heap_limit_bytes", Runtime.getRuntime().maxMemory());
+    String word = kernelsWord();
     String chosen = "";
     ArrayNode kernels = report.putArray("kernels");
     for (KernelSelection.Candidate candidate : KernelSelection.survey()) {
@@ -84,18 +86,27 @@ final class DoctorCommand implements Callable<Integer> {
           .put("ready", candidate.ready())
           .put("detail", candidate.detail())
           .put("caution", candidate.caution());
-      if (candidate.ready() && chosen.isEmpty()) {
+      if (candidate.ready() && chosen.isEmpty() && (word.equals("auto") || word.equals(candidate.id()))) {
         chosen = candidate.detail();
       }
     }
+    report.put("kernels_option", word);
     report.put("chosen", chosen);
     report
         .putObject("settings")
+        .put("TACHO_KERNELS", System.getenv().getOrDefault("TACHO_KERNELS", ""))
         .put("TACHO_MAX_ISA", System.getenv().getOrDefault("TACHO_MAX_ISA", ""))
         .put("tacho.kernels", System.getProperty("tacho.kernels", ""))
         .put("tacho.native.path", System.getProperty("tacho.native.path", ""))
         .put("tacho.native.workdir", System.getProperty("tacho.native.workdir", System.getProperty("java.io.tmpdir")));
     return report;
+  }
+
+  /** What would be asked for: the environment's word, else the system property's. */
+  private static String kernelsWord() {
+    EngineOption option = EngineOption.KERNELS;
+    String word = System.getenv().getOrDefault(option.environmentName(), option.defaultText());
+    return word.equals(option.defaultText()) ? KernelSelection.configured() : word;
   }
 
   /** The value of a line of /proc/cpuinfo, empty where there is none. */
@@ -134,7 +145,10 @@ final class DoctorCommand implements Callable<Integer> {
         new MemorySize(report.at("/memory/total_bytes").asLong()).human(),
         new MemorySize(report.at("/memory/free_bytes").asLong()).human(),
         new MemorySize(report.at("/memory/heap_limit_bytes").asLong()).human());
-    out.println("kernels  --kernels auto takes: " + report.get("chosen").asText());
+    String chosen = report.get("chosen").asText();
+    out.println(
+        "kernels  --kernels " + report.get("kernels_option").asText() + " takes: "
+            + (chosen.isEmpty() ? "none, and fails" : chosen));
     report
         .get("kernels")
         .forEach(

@@ -53,9 +53,11 @@ final class EngineOptions {
       case STRING -> "NAME";
       case WORD -> String.join("|", option.words());
       case PATH -> "FILE";
-      case COUNT, INTEGER -> "N";
+      case COUNT, INTEGER, NUMBER -> "N";
+      case BUCKETS -> "JSON";
       case SWITCH -> "true|false";
       case MEMORY -> "SIZE";
+      case SPECULATION -> "JSON";
       case DURATION -> "TIME";
     };
   }
@@ -70,7 +72,11 @@ final class EngineOptions {
 
   /** The configuration that the command line and, below it, the environment give. */
   static EngineConfig config(ParseResult parsed, Map<String, String> environment) {
-    EngineConfig.Builder builder = EngineConfig.builder();
+    return given(parsed, EngineConfig.builder()).environment(environment, OTHER_VARIABLES).build();
+  }
+
+  /** Adds what the command line says to a configuration. */
+  static EngineConfig.Builder given(ParseResult parsed, EngineConfig.Builder builder) {
     for (EngineOption option : EnumSet.allOf(EngineOption.class)) {
       if (parsed.hasMatchedOption(positive(option))
           && parsed.matchedOption(positive(option)).type() == String.class) {
@@ -80,6 +86,6 @@ final class EngineOptions {
         builder.set(option, "false");
       }
     }
-    return builder.environment(environment, OTHER_VARIABLES).build();
+    return builder;
   }
 }

@@ -4,9 +4,11 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.tacho.engine.Engine;
 import dev.tacho.engine.EngineMetrics;
 import dev.tacho.engine.EngineState;
+import dev.tacho.metrics.prometheus.HttpMetrics;
 import dev.tacho.metrics.prometheus.JvmMetrics;
 import io.helidon.http.DirectHandler;
 import io.helidon.http.HeaderNames;
+import io.helidon.http.HeaderValues;
 import io.helidon.http.Headers;
 import io.helidon.http.HttpException;
 import io.helidon.http.Method;
@@ -17,18 +19,25 @@ import io.helidon.webserver.CloseConnectionException;
 import io.helidon.webserver.WebServer;
 import io.helidon.webserver.http.DirectHandlers;
 import io.helidon.webserver.http.FilterChain;
+import io.helidon.webserver.http.Handler;
 import io.helidon.webserver.http.HttpRouting;
 import io.helidon.webserver.http.RoutingRequest;
 import io.helidon.webserver.http.RoutingResponse;
 import io.helidon.webserver.http.ServerRequest;
 import io.helidon.webserver.http.ServerResponse;
+import java.io.IOException;
+import java.io.OutputStream;
 import java.io.UncheckedIOException;
 import java.net.BindException;
+import java.net.InetSocketAddress;
+import java.net.ServerSocket;
 import java.net.UnknownHostException;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.Set;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -40,16 +49,32 @@ import org.slf4j.LoggerFactory;
 public final class HttpApi implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(HttpApi.class);
   private static final long MAX_BODY_BYTES = 32L << 20;
-  private static final Set<String> POST_ONLY = Set.of("/v1/completions");
-  private static final Set<String> GET_ONLY = Set.of("/v1/models", "/health", "/version", "/metrics");
+  private static final Duration WRITE_LIMIT = Duration.ofSeconds(30);
+
+  /** The handler in metrics of what has no route, so that clients cannot make series. */
+  private static final String NO_ROUTE = "none";
+
+  /** Methods that are told apart in metrics. */
+  private static final Set<String> METHODS =
+      Set.of("GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH");
+
+  /** Content-Length, as far as a long can hold it. */
+  private static final Pattern LENGTH = Pattern.compile("\\d{1,18}");
 
   private final Engine engine;
+  private final HttpMetrics metrics;
+  private final WriteWatch writes;
+
+  /** The method of each path that is served. */
+  private final Map<String, Method> routes = new HashMap<>();
   private final long created = Instant.now().getEpochSecond();
   private final String host;
   private final WebServer server;
 
-  private HttpApi(Engine engine, String host, int port) {
+  private HttpApi(Engine engine, String host, int port, Duration writeLimit) {
     this.engine = engine;
+    metrics = HttpMetrics.in(engine.metrics().registry());
+    writes = new WriteWatch(writeLimit);
     this.host = host;
     this.server =
         WebServer.builder()
@@ -72,12 +97,20 @@ public final class HttpApi implements AutoCloseable {
    * @throws ListenException if there is no such address or the port cannot be had
    */
   public static HttpApi start(Engine engine, String host, int port) {
-    HttpApi api;
+    return start(engine, host, port, WRITE_LIMIT);
+  }
+
+  /** The same with another limit for one write to a client. */
+  static HttpApi start(Engine engine, String host, int port, Duration writeLimit) {
+    @Nullable HttpApi api = null;
     try {
-      api = new HttpApi(engine, host, port);
+      api = new HttpApi(engine, host, port, writeLimit);
       JvmMetrics.registerIn(engine.metrics().registry());
       api.server.start();
     } catch (RuntimeException e) {
+      if (api != null) {
+        api.writes.close();
+      }
       for (Throwable cause = e; cause != null; cause = cause.getCause()) {
         if (cause instanceof BindException) {
           throw new ListenException(host, port, cause);
@@ -89,9 +122,27 @@ public final class HttpApi implements AutoCloseable {
       throw e;
     }
     if (!api.server.isRunning()) {
+      api.writes.close();
       throw new ListenException(host, port, new BindException("the listener did not start"));
     }
     return api;
+  }
+
+  /**
+   * Says whether {@link #start} could listen there now: worth asking before a model is loaded.
+   *
+   * @throws ListenException as start does
+   */
+  static void checkAddress(String host, int port) {
+    try (ServerSocket probe = new ServerSocket()) {
+      InetSocketAddress address = new InetSocketAddress(host, port);
+      if (address.isUnresolved()) {
+        throw new ListenException(host, new UnknownHostException(host));
+      }
+      probe.bind(address);
+    } catch (IOException e) {
+      throw new ListenException(host, port, e);
+    }
   }
 
   /** The port that it listens on. */
@@ -108,22 +159,82 @@ public final class HttpApi implements AutoCloseable {
   @Override
   public void close() {
     server.stop();
+    writes.close();
   }
 
   private void route(HttpRouting.Builder routing) {
+    routing.addFilter(this::count).addFilter(HttpApi::closeIfAsked).addFilter(HttpApi::checkLength);
+    CompletionsHandler completions = new CompletionsHandler(engine, writes);
+    serve(routing, Method.POST, "/v1/completions", completions);
+    serve(routing, Method.GET, "/v1/models", this::models);
+    serve(routing, Method.GET, "/health", this::health);
+    serve(
+        routing,
+        Method.GET,
+        "/version",
+        (_, response) -> sendJson(response, 200, Json.object().put("version", Version.current())));
+    serve(routing, Method.GET, "/metrics", this::metrics);
+    if (engine.config().enableSleepMode()) {
+      SleepRoutes sleep = new SleepRoutes(engine);
+      serve(routing, Method.POST, SleepRoutes.SLEEP, sleep::sleep);
+      serve(routing, Method.POST, SleepRoutes.WAKE_UP, sleep::wake);
+      serve(routing, Method.GET, SleepRoutes.IS_SLEEPING, sleep::isSleeping);
+    }
     routing
-        .addFilter(HttpApi::closeIfAsked)
-        .post("/v1/completions", new CompletionsHandler(engine))
-        .get("/v1/models", this::models)
-        .get("/health", this::health)
-        .get("/version", (_, response) -> sendJson(response, 200, Json.object().put("version", Version.current())))
-        .get("/metrics", this::metrics)
         .get("/metrics/", this::metrics)
         .route(Method.HEAD, PathMatchers.any(), this::head)
-        .any(HttpApi::unknown)
+        .any(this::unknown)
         .error(UncheckedIOException.class, HttpApi::clientGone)
         .error(HttpException.class, (_, response, e) -> send(response, fromHelidon(e)))
         .error(Throwable.class, HttpApi::failed);
+  }
+
+  private void serve(HttpRouting.Builder routing, Method method, String path, Handler handler) {
+    routes.put(path, method);
+    routing.route(method, PathMatchers.exact(path), handler);
+  }
+
+  /** Counts each request when it has been answered, or its client has gone. */
+  private void count(FilterChain chain, RoutingRequest request, RoutingResponse response) {
+    long start = System.nanoTime();
+    try {
+      chain.proceed();
+    } finally {
+      String path = request.path().path();
+      String handler = path.equals("/metrics/") ? "/metrics" : routes.containsKey(path) ? path : NO_ROUTE;
+      String method = request.prologue().method().text();
+      metrics.answered(
+          METHODS.contains(method) ? method : "OTHER",
+          handler,
+          response.status().code(),
+          System.nanoTime() - start,
+          length(request.headers()),
+          length(response.headers()));
+    }
+  }
+
+  private static long length(Headers headers) {
+    if (headers.contains(HeaderNames.CONTENT_LENGTH)) {
+      String text = headers.get(HeaderNames.CONTENT_LENGTH).get();
+      if (LENGTH.matcher(text).matches()) {
+        return Long.parseLong(text);
+      }
+    }
+    return 0;
+  }
+
+  /** A length that is none would have the server wait for a body that never ends. */
+  private static void checkLength(FilterChain chain, RoutingRequest request, RoutingResponse response) {
+    if (request.headers().contains(HeaderNames.CONTENT_LENGTH)) {
+      String text = request.headers().get(HeaderNames.CONTENT_LENGTH).get();
+      if (!LENGTH.matcher(text).matches()) {
+        ApiError error = ApiError.refused(400, "Content-Length: must be a number of bytes, is '" + text + "'", null);
+        response.header(HeaderValues.CONNECTION_CLOSE).status(400);
+        response.header(HeaderNames.CONTENT_TYPE, "application/json").send(Json.bytes(error.toJson()));
+        throw new CloseConnectionException("nobody knows where its body ends");
+      }
+    }
+    chain.proceed();
   }
 
   /** Helidon leaves the closing to a client that has asked for {@code Connection: close}, which waits for it. */
@@ -162,10 +273,11 @@ public final class HttpApi implements AutoCloseable {
   /** What GET would answer, without the body, which would be taken for the next answer. */
   private void head(ServerRequest request, ServerResponse response) {
     String path = request.path().path();
-    if (POST_ONLY.contains(path)) {
-      response.status(405).header(HeaderNames.ALLOW, Method.POST.text());
-    } else if (!GET_ONLY.contains(path)) {
+    Method method = routes.get(path);
+    if (method == null) {
       response.status(404);
+    } else if (!method.equals(Method.GET)) {
+      response.status(405).header(HeaderNames.ALLOW, method.text());
     } else if (path.equals("/health") && !engine.state().accepts()) {
       response.status(503);
     }
@@ -177,18 +289,21 @@ public final class HttpApi implements AutoCloseable {
         request.headers().contains(HeaderNames.ACCEPT) ? request.headers().get(HeaderNames.ACCEPT).values() : "";
     EngineMetrics.Format format =
         accept.contains("application/openmetrics-text") ? EngineMetrics.Format.OPENMETRICS : EngineMetrics.Format.TEXT;
-    response
-        .header(HeaderNames.CONTENT_TYPE, format.contentType())
-        .send(engine.metrics().exposition(format).getBytes(StandardCharsets.UTF_8));
+    response.header(HeaderNames.CONTENT_TYPE, format.contentType());
+    try (OutputStream out = response.outputStream()) {
+      engine.metrics().writeTo(format, out);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
   }
 
-  private static void unknown(ServerRequest request, ServerResponse response) {
+  private void unknown(ServerRequest request, ServerResponse response) {
     String path = request.path().path();
-    boolean known = POST_ONLY.contains(path) || GET_ONLY.contains(path);
-    if (known) {
-      String allowed = POST_ONLY.contains(path) ? Method.POST.text() : Method.GET.text();
-      response.header(HeaderNames.ALLOW, allowed);
-      String message = "method " + request.prologue().method() + " is not allowed on " + path + ", " + allowed + " is";
+    Method allowed = routes.get(path);
+    if (allowed != null) {
+      response.header(HeaderNames.ALLOW, allowed.text());
+      String message =
+          "method " + request.prologue().method() + " is not allowed on " + path + ", " + allowed.text() + " is";
       send(response, ApiError.refused(405, message, null));
     } else {
       send(response, ApiError.refused(404, "there is nothing at " + path, null));
@@ -249,7 +364,7 @@ public final class HttpApi implements AutoCloseable {
     sendJson(response, error.status(), error.toJson());
   }
 
-  private static void sendJson(ServerResponse response, int status, ObjectNode body) {
+  static void sendJson(ServerResponse response, int status, ObjectNode body) {
     response.status(status).header(HeaderNames.CONTENT_TYPE, "application/json").send(Json.bytes(body));
   }
 }

@@ -9,6 +9,8 @@ import com.fasterxml.jackson.databind.json.JsonMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 
 /** JSON of requests and answers: strict in what it reads. */
 final class Json {
@@ -38,6 +40,20 @@ final class Json {
       throw ApiError.invalid(null, "the body must be a JSON object, is " + node.getNodeType());
     }
     return object;
+  }
+
+  /** Reads a file with one JSON object; anything else is a failure of the command. */
+  static ObjectNode readObject(Path file) {
+    try {
+      if (MAPPER.readTree(Files.readAllBytes(file)) instanceof ObjectNode object) {
+        return object;
+      }
+    } catch (JsonProcessingException e) {
+      throw new CommandFailedException(file + " is not valid JSON: " + e.getOriginalMessage());
+    } catch (IOException e) {
+      throw new CommandFailedException(file + " cannot be read: " + e);
+    }
+    throw new CommandFailedException(file + " holds no JSON object");
   }
 
   static byte[] bytes(JsonNode node) {

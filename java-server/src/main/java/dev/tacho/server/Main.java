@@ -4,6 +4,7 @@ import dev.tacho.engine.ConfigurationException;
 import dev.tacho.engine.EngineException;
 import dev.tacho.engine.EngineOption;
 import dev.tacho.engine.InvalidRequestException;
+import dev.tacho.engine.PromptTooLongException;
 import java.io.PrintWriter;
 import java.util.EnumSet;
 import picocli.CommandLine;
@@ -13,7 +14,7 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.ScopeType;
 import picocli.CommandLine.Spec;
 
-/** The {@code tacho} command line. Exit codes: 0 done, 1 failed, 2 wrong usage. */
+/** The {@code tacho} command line. Exit codes: 0 done, 1 failed, 2 the caller's fault: an option or a prompt. */
 @Command(
     name = "tacho",
     description = "LLM inference on the JVM that measures itself.",
@@ -36,6 +37,9 @@ public final class Main implements Runnable {
     CommandLine main = new CommandLine(new Main());
     main.addSubcommand(withEngineOptions(new ServeCommand(), EnumSet.noneOf(EngineOption.class)));
     main.addSubcommand(withEngineOptions(new GenerateCommand(), EnumSet.of(EngineOption.SEED)));
+    main.addSubcommand(withEngineOptions(new BenchCommand(), EnumSet.noneOf(EngineOption.class)));
+    main.addSubcommand(
+        withEngineOptions(new SimulateCommand(), EnumSet.complementOf(SimulateCommand.ENGINE_OPTIONS)));
     main.addSubcommand(new CommandLine(new DoctorCommand()));
     main.addSubcommand(new CommandLine(new DemoCommand()));
     main.setExecutionExceptionHandler(Main::failed);
@@ -75,7 +79,11 @@ public final class Main implements Runnable {
       fault.printStackTrace(err);
     }
     err.flush();
-    return fault instanceof ConfigurationException || fault instanceof InvalidRequestException ? 2 : 1;
+    boolean ofTheCaller =
+        fault instanceof ConfigurationException
+            || fault instanceof InvalidRequestException
+            || fault instanceof PromptTooLongException;
+    return ofTheCaller ? 2 : 1;
   }
 
   /** Messages show names and values from files, which may hold anything, also what a terminal would obey. */

@@ -38,6 +38,7 @@ final class ServeCommand implements Callable<Integer> {
     EngineConfig config = EngineOptions.config(spec.commandLine().getParseResult(), System.getenv());
     CountDownLatch stop = new CountDownLatch(1);
     CountDownLatch stopped = new CountDownLatch(1);
+    HttpApi.checkAddress(host, port);
     Engine engine = Engine.open(config);
     try {
       HttpApi api = HttpApi.start(engine, host, port);

@@ -151,9 +151,9 @@ class CommandLineTest {
   }
 
   @Test
-  void aPromptLongerThanTheContextIsCode1() {
+  void aPromptLongerThanTheContextIsCode2() {
     Result result = generate("--prompt-ids", "5" + ",5".repeat(600), "--max-model-len", "64");
-    assertThat(result.code()).isEqualTo(1);
+    assertThat(result.code()).isEqualTo(2);
     assertThat(result.err()).contains("601", "64");
   }
 
@@ -164,6 +164,15 @@ class CommandLineTest {
           tacho("serve", "--model", BundledModel.FILE.toString(), "--port", Integer.toString(taken.getLocalPort()));
       assertThat(result.code()).isEqualTo(1);
       assertThat(result.err()).contains(Integer.toString(taken.getLocalPort())).contains("--port");
+    }
+  }
+
+  @Test
+  void aPortInUseIsFoundBeforeTheModelIsLoaded() throws IOException {
+    try (ServerSocket taken = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      Result result = tacho("serve", "--model", "none.gguf", "--port", Integer.toString(taken.getLocalPort()));
+      assertThat(result.code()).isEqualTo(1);
+      assertThat(result.err()).contains("cannot listen").doesNotContain("none.gguf");
     }
   }
 
@@ -186,5 +195,42 @@ class CommandLineTest {
     Result text = tacho("doctor");
     assertThat(text.code()).isZero();
     assertThat(text.out()).contains("native", "vector", "scalar", "cuda", "JDK");
+  }
+
+  @Test
+  void benchPrintsAJsonObjectForEachTest() throws IOException {
+    Result result =
+        tacho(
+            "bench", "--model", BundledModel.FILE.toString(), "--prompt", "20", "--decode", "3", "--depth", "5",
+            "--batch", "1,4", "--repeat", "2", "--threads", "1", "--json");
+    assertThat(result.code()).isZero();
+    String[] lines = result.out().split("\\R");
+    assertThat(lines).hasSize(3);
+    String[] tests = {"prefill", "decode", "batched_decode"};
+    int[] batches = {1, 1, 4};
+    for (int i = 0; i < lines.length; i++) {
+      JsonNode line = MAPPER.readTree(lines[i]);
+      assertThat(line.get("test").textValue()).isEqualTo(tests[i]);
+      assertThat(line.get("batch").intValue()).isEqualTo(batches[i]);
+      assertThat(line.get("threads").intValue()).isEqualTo(1);
+      assertThat(line.get("type").textValue()).isEqualTo("F16");
+      assertThat(line.get("tokens_per_second").doubleValue()).isPositive().isFinite();
+      assertThat(line.get("spread").doubleValue()).isNotNegative();
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"--prompt=0", "--repeat=0", "--batch=1,0", "--batch=129", "--depth=2147483647"})
+  void benchRefusesSizesOutOfRange(String option) {
+    Result result = tacho("bench", "--model", BundledModel.FILE.toString(), option);
+    assertThat(result.code()).isEqualTo(2);
+    assertThat(result.err()).contains(option.substring(0, option.indexOf('=')));
+  }
+
+  @Test
+  void benchResultIsTheMedianAndItsSpread() {
+    assertThat(BenchResult.of("decode", 1, new double[] {10, 30, 20})).isEqualTo(new BenchResult("decode", 1, 20, 1));
+    assertThat(BenchResult.of("decode", 1, new double[] {10, 30, 20, 22}))
+        .isEqualTo(new BenchResult("decode", 1, 21, 20.0 / 21));
   }
 }

@@ -4,8 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tacho.engine.InvalidRequestException;
+import dev.tacho.engine.SamplingParams;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.Map;
+import java.util.OptionalInt;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -91,8 +94,13 @@ class CompletionRequestTest {
         "{'prompt': 'a', 'temprature': 1} | temprature",
         "{'prompt': 'a', 'echo': true} | echo",
         "{'prompt': 'a', 'best_of': 2} | best_of",
-        "{'prompt': 'a', 'presence_penalty': 0.5} | presence_penalty",
-        "{'prompt': 'a', 'logit_bias': {'5': 1}} | logit_bias"
+        "{'prompt': 'a', 'presence_penalty': 'much'} | presence_penalty",
+        "{'prompt': 'a', 'logit_bias': [5]} | logit_bias",
+        "{'prompt': 'a', 'logit_bias': {'x': 1}} | logit_bias",
+        "{'prompt': 'a', 'logit_bias': {'5': '1'}} | logit_bias",
+        "{'prompt': 'a', 'allowed_token_ids': []} | allowed_token_ids",
+        "{'prompt': 'a', 'bad_words': 5} | bad_words",
+        "{'prompt': 'a', 'priority': 0.5} | priority"
       })
   void aFieldAtFaultIsNamed(String json, String parameter) {
     assertThatThrownBy(() -> parse(json))
@@ -136,6 +144,24 @@ class CompletionRequestTest {
               assertThat(thrown.error().status()).isEqualTo(400);
               assertThat(thrown.error().type()).isEqualTo("invalid_request_error");
             });
+  }
+
+  @Test
+  void fieldsThatChangeTheLogitsReachTheSampler() {
+    CompletionRequest request =
+        parse(
+            "{'prompt': 'a', 'presence_penalty': 0.5, 'frequency_penalty': -1, 'repetition_penalty': 1.25,"
+                + " 'logit_bias': {'5': -2.5, '7': 100}, 'allowed_token_ids': [5, 7], 'bad_words': ['x y'],"
+                + " 'priority': -4}");
+    SamplingParams sampling = request.sampling();
+    assertThat(sampling.presencePenalty()).isEqualTo(0.5f);
+    assertThat(sampling.frequencyPenalty()).isEqualTo(-1);
+    assertThat(sampling.repetitionPenalty()).isEqualTo(1.25f);
+    assertThat(sampling.logitBias()).isEqualTo(Map.of(5, -2.5f, 7, 100f));
+    assertThat(sampling.allowedTokenIds()).containsExactly(5, 7);
+    assertThat(sampling.badWords()).containsExactly("x y");
+    assertThat(request.toGeneration(0, "id", OptionalInt.of(1)).priority()).isEqualTo(-4);
+    assertThat(request.toGeneration(0, "id", OptionalInt.of(1)).dataParallelRank()).hasValue(1);
   }
 
   @Test

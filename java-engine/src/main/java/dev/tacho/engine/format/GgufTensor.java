@@ -31,6 +31,12 @@ public record GgufTensor(String name, int typeId, List<Long> shape, long offset,
     return product;
   }
 
+  /** ggml's word for the element type, e.g. {@code Q8_0}; its number if ggml has none. */
+  public String typeName() {
+    GgmlType type = GgmlType.ofId(typeId);
+    return type != null ? type.name() : Integer.toUnsignedString(typeId);
+  }
+
   /**
    * The element type for kernels.
    *

@@ -125,13 +125,56 @@ public final class ArgumentChecks {
     }
   }
 
-  /** {@link Kernels#matmul}. */
+  /** Elements of a row of activations. */
+  public static void activationShape(ActivationFormat format, int k) {
+    atLeast("k", k, 1);
+    if (k % format.blockElements() != 0) {
+      throw new IllegalArgumentException(
+          "rows of " + k + " elements are not whole blocks of " + format.blockElements() + " of " + format);
+    }
+  }
+
+  /**
+   * Rows of activations.
+   *
+   * @param rowBytes bytes of a row in this provider's layout
+   */
+  private static void activations(
+      String name, ActivationRows rows, long rowBytes, int m, boolean written) {
+    activationShape(rows.format(), rows.k());
+    if (m < 0 || rows.rowBytes() < rowBytes || rows.rowBytes() % Float.BYTES != 0) {
+      throw new IllegalArgumentException(
+          name + ": " + m + " rows of " + rowBytes + " bytes, " + rows.rowBytes() + " bytes apart");
+    }
+    long bytes = m == 0 ? 0 : (m - 1) * rows.rowBytes() + rowBytes;
+    if (written) {
+      writable(name, rows.data(), bytes, Float.BYTES);
+    } else {
+      segment(name, rows.data(), bytes, Float.BYTES);
+    }
+  }
+
+  /** {@link Kernels#activationPack}. */
+  public static void activationPack(
+      MemorySegment x, int ldx, int m, ActivationRows packed, long rowBytes, int begin, int end) {
+    activations("packed", packed, rowBytes, m, true);
+    range(begin, end, Math.ceilDiv(packed.k(), Kernels.ACTIVATION_BLOCK));
+    floats("x", x, m, ldx, packed.k());
+  }
+
+  /**
+   * {@link Kernels#matmul}.
+   *
+   * @param format what the weight's type is multiplied with
+   * @param rowBytes bytes of a row in this provider's layout
+   */
   public static void matmul(
       Weight w,
       long packedBytes,
       @Nullable MemorySegment bias,
-      MemorySegment x,
-      int ldx,
+      ActivationRows x,
+      ActivationFormat format,
+      long rowBytes,
       int m,
       MemorySegment y,
       int ldy,
@@ -139,20 +182,16 @@ public final class ArgumentChecks {
       int end) {
     weight(w, packedBytes);
     range(begin, end, rowGroups(w.n()));
-    floats("x", x, m, ldx, w.k());
+    if (x.format() != format || x.k() != w.k()) {
+      throw new IllegalArgumentException(
+          "x has rows of " + x.k() + " elements as " + x.format() + ", the weight of " + w.dtype() + " needs " + w.k()
+              + " as " + format);
+    }
+    activations("x", x, rowBytes, m, false);
     writableFloats("y", y, m, ldy, w.n());
     if (bias != null) {
       segment("bias", bias, (long) w.n() * Float.BYTES, Float.BYTES);
     }
-  }
-
-  /** Rows of x, and y of the same shape: the operations of one operand. */
-  private static void unary(
-      MemorySegment x, int ldx, int m, int n, MemorySegment y, int ldy, int begin, int end) {
-    atLeast("n", n, 1);
-    range(begin, end, m);
-    floats("x", x, m, ldx, n);
-    writableFloats("y", y, m, ldy, n);
   }
 
   /** {@link Kernels#rmsNorm}. */
@@ -162,13 +201,14 @@ public final class ArgumentChecks {
       MemorySegment weight,
       float epsilon,
       int m,
-      int n,
-      MemorySegment y,
-      int ldy,
+      ActivationRows y,
+      long rowBytes,
       int begin,
       int end) {
-    unary(x, ldx, m, n, y, ldy, begin, end);
-    segment("weight", weight, (long) n * Float.BYTES, Float.BYTES);
+    activations("y", y, rowBytes, m, true);
+    range(begin, end, m);
+    floats("x", x, m, ldx, y.k());
+    segment("weight", weight, (long) y.k() * Float.BYTES, Float.BYTES);
     if (!(epsilon >= 0) || Float.isInfinite(epsilon)) {
       throw new IllegalArgumentException("epsilon is " + epsilon + ", expected a finite number from 0");
     }
@@ -177,7 +217,10 @@ public final class ArgumentChecks {
   /** {@link Kernels#softmax}. */
   public static void softmax(
       MemorySegment x, int ldx, float scale, int m, int n, MemorySegment y, int ldy, int begin, int end) {
-    unary(x, ldx, m, n, y, ldy, begin, end);
+    atLeast("n", n, 1);
+    range(begin, end, m);
+    floats("x", x, m, ldx, n);
+    writableFloats("y", y, m, ldy, n);
     if (!Float.isFinite(scale)) {
       throw new IllegalArgumentException("scale is " + scale + ", expected a finite number");
     }
@@ -227,8 +270,8 @@ public final class ArgumentChecks {
   /** A layer's cache as a kernel finds it: its memory may have been released since the record was made. */
   private static void cache(KvCacheLayer cache) {
     long bytes = cache.numBlocks() * KvCacheLayer.blockBytes(cache.dtype(), cache.numKvHeads(), cache.headDim());
-    writable("K cache", cache.k(), bytes, cache.dtype().blockBytes());
-    writable("V cache", cache.v(), bytes, cache.dtype().blockBytes());
+    writable("K cache", cache.k(), bytes, cache.alignment());
+    writable("V cache", cache.v(), bytes, cache.alignment());
   }
 
   /** {@link Kernels#kvWrite}. */
@@ -275,14 +318,30 @@ public final class ArgumentChecks {
     for (MemorySegment cache : caches) {
       writable("cache", cache, cacheBytes, 1);
     }
-    for (int i = 0; i < 2 * numPairs; i++) {
-      long block = pairs.getAtIndex(JAVA_LONG, i);
-      if (block < 0 || block >= numBlocks) {
+    for (int i = 0; i < numPairs; i++) {
+      pair(pairs, i, numPairs, numBlocks);
+    }
+  }
+
+  /** A pair's blocks, and that no other pair touches its destination; compared one by one, as pairs are few. */
+  private static void pair(MemorySegment pairs, int pair, int numPairs, int numBlocks) {
+    long source = pairs.getAtIndex(JAVA_LONG, 2L * pair);
+    long destination = pairs.getAtIndex(JAVA_LONG, 2L * pair + 1);
+    long outside = source < 0 || source >= numBlocks ? source : destination;
+    if (outside < 0 || outside >= numBlocks) {
+      throw new IllegalArgumentException(
+          "pair " + pair + " names block " + outside + ", the cache has " + numBlocks + " blocks");
+    }
+    if (source == destination) {
+      throw new IllegalArgumentException("pair " + pair + " copies block " + source + " to itself");
+    }
+    for (int i = 0; i < numPairs; i++) {
+      boolean read = pairs.getAtIndex(JAVA_LONG, 2L * i) == destination;
+      boolean written = i != pair && pairs.getAtIndex(JAVA_LONG, 2L * i + 1) == destination;
+      if (read || written) {
         throw new IllegalArgumentException(
-            "pair " + i / 2 + " names block " + block + ", the cache has " + numBlocks + " blocks");
-      }
-      if (i % 2 == 1 && block == pairs.getAtIndex(JAVA_LONG, i - 1L)) {
-        throw new IllegalArgumentException("pair " + i / 2 + " copies block " + block + " to itself");
+            "pair " + pair + " copies to block " + destination + ", which pair " + i
+                + (read ? " reads" : " copies to"));
       }
     }
   }
@@ -332,10 +391,10 @@ public final class ArgumentChecks {
     }
     int queries = batch.queryCount(sequence);
     int contextLen = batch.contextLen(sequence);
-    if (begin < 0 || end <= begin || end > queries || end - begin > AttentionBatch.ITEM_QUERIES) {
+    if (begin < 0 || end <= begin || end > queries || end - begin > AttentionBatch.TILE_QUERIES) {
       throw new IllegalArgumentException(
           "item " + item + " has queries [" + begin + ", " + end + ") of " + queries + ", at most "
-              + AttentionBatch.ITEM_QUERIES + " at once");
+              + AttentionBatch.TILE_QUERIES + " at once");
     }
     int lastKey = contextLen - queries + end - 1;
     if (contextLen < queries || lastKey / KvCacheLayer.BLOCK_TOKENS >= batch.blockTableStride()) {
@@ -343,7 +402,11 @@ public final class ArgumentChecks {
           "sequence " + sequence + " has " + contextLen + " tokens in the cache, " + queries + " queries and "
               + batch.blockTableStride() + " blocks");
     }
-    int firstKey = shape.firstKey(contextLen - queries + begin);
+    attentionSplits(shape, batch, item);
+    int firstKey =
+        Math.max(
+            shape.firstKey(contextLen - queries + begin), batch.itemSplitBegin(item) * AttentionBatch.SPLIT_KEYS);
+    lastKey = Math.min(lastKey, batch.itemSplitEnd(item) * AttentionBatch.SPLIT_KEYS - 1);
     for (int b = firstKey / KvCacheLayer.BLOCK_TOKENS; b <= lastKey / KvCacheLayer.BLOCK_TOKENS; b++) {
       int block = batch.block(sequence, b);
       if (block < 0 || block >= cache.numBlocks()) {
@@ -352,5 +415,30 @@ public final class ArgumentChecks {
                 + " blocks");
       }
     }
+  }
+
+  /** The splits of an item, and where it keeps what they give. */
+  private static void attentionSplits(AttentionShape shape, AttentionBatch batch, int item) {
+    int begin = batch.itemSplitBegin(item);
+    int end = batch.itemSplitEnd(item);
+    int splits = batch.tileSplits(item);
+    int partial = batch.itemPartial(item);
+    if (begin < 0 || end <= begin || end > splits || (partial == -1 && end - begin != splits)) {
+      throw new IllegalArgumentException(
+          "item " + item + " has splits [" + begin + ", " + end + ") of " + splits
+              + (partial == -1 ? " and no partials" : ""));
+    }
+    if (partial == -1) {
+      return;
+    }
+    long rows = (long) splits * (batch.itemQueryEnd(item) - batch.itemQueryBegin(item)) * shape.groupSize();
+    int ticket = batch.itemTicket(item);
+    if (partial < 0 || partial + rows > batch.numPartials() || ticket < 0 || ticket >= batch.numTickets()) {
+      throw new IllegalArgumentException(
+          "item " + item + " has " + rows + " partials from " + partial + " of " + batch.numPartials()
+              + " and ticket " + ticket + " of " + batch.numTickets());
+    }
+    long floats = (long) batch.numPartials() * AttentionBatch.partialFloats(shape.headDim());
+    writable("partials", batch.partials(), floats * Float.BYTES, Float.BYTES);
   }
 }

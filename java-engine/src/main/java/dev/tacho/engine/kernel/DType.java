@@ -3,7 +3,7 @@ package dev.tacho.engine.kernel;
 /**
  * Element types of tensors that kernels work on, with GGUF's numbers and block sizes. {@code Q8_0}: 34 bytes (f16
  * scale, 32 int8). {@code Q4_0}: 18 bytes (f16 scale, 16 bytes; low nibbles are elements 0..15, high nibbles 16..31,
- * value = (nibble - 8) * scale).
+ * value = (nibble - 8) * scale). {@code Q4_K} and {@code Q6_K}: see {@link KQuants}.
  */
 public enum DType {
   /** IEEE single precision. */
@@ -14,6 +14,10 @@ public enum DType {
   Q4_0(2, 32, 18),
   /** 8 bits, a scale for 32 elements. */
   Q8_0(8, 32, 34),
+  /** 4 bits, a scale and a minimum of 6 bits for 32 elements, 256 in a block. */
+  Q4_K(12, 256, 144),
+  /** 6 bits, a scale of 8 bits for 16 elements, 256 in a block. */
+  Q6_K(14, 256, 210),
   /** The upper half of a single. */
   BF16(30, 1, 2);
 

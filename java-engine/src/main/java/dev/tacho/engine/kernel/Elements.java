@@ -5,7 +5,7 @@ import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 
 /**
- * Reads and writes single elements of the five types, exactly as GGUF and the KV cache hold them: little-endian, at any
+ * Reads and writes single elements of every type, exactly as GGUF and the KV cache hold them: little-endian, at any
  * alignment. Stateless; every method is one or two loads. Rounding to F16 and BF16 is to nearest, ties to even.
  */
 public final class Elements {
@@ -52,6 +52,17 @@ public final class Elements {
     return (j < 16 ? pair & 15 : (pair >> 4) & 15) - 8;
   }
 
+  /** Element {@code j} of the Q4_K block at a byte offset: a difference of two exact products, rounded once. */
+  public static float q4k(MemorySegment segment, long block, int j) {
+    float value = KQuants.q4Scale(segment, block, j / 32) * KQuants.q4Code(segment, block, j);
+    return value - KQuants.q4Min(segment, block, j / 32);
+  }
+
+  /** Element {@code j} of the Q6_K block at a byte offset. */
+  public static float q6k(MemorySegment segment, long block, int j) {
+    return KQuants.q6Scale(segment, block, j / 16) * KQuants.q6Code(segment, block, j);
+  }
+
   /** Element {@code j} of the row of {@code dtype} that starts at a byte offset. */
   public static float get(DType dtype, MemorySegment segment, long row, long j) {
     return switch (dtype) {
@@ -60,6 +71,8 @@ public final class Elements {
       case BF16 -> bf16(segment, row + j * 2);
       case Q8_0 -> q8(segment, row + j / 32 * dtype.blockBytes(), (int) (j % 32));
       case Q4_0 -> q4(segment, row + j / 32 * dtype.blockBytes(), (int) (j % 32));
+      case Q4_K -> q4k(segment, row + j / KQuants.BLOCK * dtype.blockBytes(), (int) (j % KQuants.BLOCK));
+      case Q6_K -> q6k(segment, row + j / KQuants.BLOCK * dtype.blockBytes(), (int) (j % KQuants.BLOCK));
     };
   }
 
@@ -69,7 +82,8 @@ public final class Elements {
       case F32 -> segment.set(FLOAT, row + j * 4, value);
       case F16 -> segment.set(SHORT, row + j * 2, Float.floatToFloat16(value));
       case BF16 -> segment.set(SHORT, row + j * 2, bf16Bits(value));
-      case Q8_0, Q4_0 -> throw new IllegalArgumentException("single elements of " + dtype + " cannot be written");
+      case Q8_0, Q4_0, Q4_K, Q6_K ->
+          throw new IllegalArgumentException("single elements of " + dtype + " cannot be written");
     }
   }
 

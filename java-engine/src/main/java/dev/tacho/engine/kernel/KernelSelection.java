@@ -58,7 +58,16 @@ public record KernelSelection(Kernels kernels, List<Candidate> candidates) {
 
   /** Asks every provider of this build, those behind the first ready one too: for a report, not for a choice. */
   public static List<Candidate> survey() {
-    return providers().stream().map(provider -> candidate(provider.id(), provider.find())).toList();
+    return providers().stream().map(KernelSelection::surveyed).toList();
+  }
+
+  private static Candidate surveyed(KernelProvider provider) {
+    try {
+      return candidate(provider.id(), provider.find());
+    } catch (UnsupportedException e) {
+      // A wrong setting stops a choice; a report names it and goes on.
+      return new Candidate(provider.id(), false, String.valueOf(e.getMessage()), "");
+    }
   }
 
   private static List<KernelProvider> providers() {

@@ -1,5 +1,6 @@
 package dev.tacho.engine.kernel;
 
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
@@ -24,14 +25,24 @@ public interface Kernels {
   /** Items of weights and of matmul: groups of this many rows of the weight (columns of y). */
   int ROW_GROUP = 16;
 
+  /** Items of {@link #activationPack}: blocks of this many columns. */
+  int ACTIVATION_BLOCK = 32;
+
   /** The option word: {@code scalar}, {@code vector}, {@code native} or {@code cuda}. */
   String id();
 
-  /** For the log line: what exactly runs, e.g. {@code native avx512}. */
+  /** For the log line: what exactly runs, e.g. {@code native avx512_bf16}. */
   String description();
 
   /** Bytes of a packed [n][k] matrix. */
   long weightBytes(DType dtype, int n, int k);
+
+  /**
+   * Zeros for a packed weight, aligned to 64 bytes, which live as long as the arena.
+   *
+   * @throws OutOfMemoryError if they are not to be had
+   */
+  MemorySegment weightAllocate(Arena arena, long bytes);
 
   /** Packs {@code source}, [n][k] in file layout (any alignment), into {@code weight}. Items: groups of 16 rows. */
   void weightPack(Weight weight, MemorySegment source, int begin, int end, KernelWorker worker);
@@ -40,32 +51,52 @@ public interface Kernels {
   void embeddingLookup(
       Weight table, MemorySegment ids, int m, MemorySegment y, int ldy, int begin, int end, KernelWorker worker);
 
+  /** The form in which a matmul with weights of a type reads activations; INT8 for every quantised type. */
+  ActivationFormat activationFormat(DType weights);
+
+  /** Bytes of a row of k activations in a form; k is whole blocks of it. */
+  long activationRowBytes(ActivationFormat format, int k);
+
   /**
-   * y[m][n] = x[m][k] * w[n][k] transposed, plus bias[n] if there is one. Items: groups of 16 columns of y, {@code
-   * ceil(n / 16)}.
+   * Writes m rows of floats in the form that matmuls read, once for all of these.
+   *
+   * <p>INT8: for each 32 elements scale = max|x| / 127 and codes x * (127 / max|x|) rounded to nearest even, the same
+   * for every provider. Where max|x| is below 2^-119 all are 0; where an element is not finite the scale is NaN, so
+   * that the row's products are NaN and never a plausible number.
+   *
+   * <p>Items: blocks of 32 columns, {@code ceil(k / 32)}.
+   */
+  void activationPack(
+      MemorySegment x, int ldx, int m, ActivationRows packed, int begin, int end, KernelWorker worker);
+
+  /**
+   * y[m][n] = x[m][k] * w[n][k] transposed, plus bias[n] if there is one, plus what y holds if {@code accumulate}.
+   * Items: groups of 16 columns of y, {@code ceil(n / 16)}. {@code x} has the form {@link #activationFormat} of the
+   * weight's type.
    */
   void matmul(
       Weight w,
       @Nullable MemorySegment bias,
-      MemorySegment x,
-      int ldx,
+      ActivationRows x,
       int m,
       MemorySegment y,
       int ldy,
+      boolean accumulate,
       int begin,
       int end,
       KernelWorker worker);
 
-  /** y[i][j] = x[i][j] / sqrt(mean_j x[i][j]^2 + epsilon) * weight[j]; y may be x. Items: rows, m of n elements. */
+  /**
+   * y[i][j] = x[i][j] / sqrt(mean_j x[i][j]^2 + epsilon) * weight[j], in the form of y, as {@link #activationPack}
+   * would write it; plain floats may be x itself. Items: rows, m of y.k() elements.
+   */
   void rmsNorm(
       MemorySegment x,
       int ldx,
       MemorySegment weight,
       float epsilon,
       int m,
-      int n,
-      MemorySegment y,
-      int ldy,
+      ActivationRows y,
       int begin,
       int end,
       KernelWorker worker);
@@ -104,8 +135,9 @@ public interface Kernels {
       KernelWorker worker);
 
   /**
-   * Causal attention of a batch in which prefill chunks and decodes are mixed, over paged KV. Items: those of the
-   * batch. {@code q} and {@code out} are [tokens of the batch][ld], heads side by side.
+   * Causal attention of a batch in which prefill chunks and decodes are mixed, over paged KV. Items: those that the
+   * batch has planned; a tile that is cut into several is written to {@code out} when the last of them has run. {@code
+   * q} and {@code out} are [tokens of the batch][ld], heads side by side.
    */
   void attention(
       AttentionShape shape,

@@ -6,6 +6,8 @@ public enum Operation {
   WEIGHT_PACK,
   /** {@link Kernels#embeddingLookup}. */
   EMBEDDING_LOOKUP,
+  /** {@link Kernels#activationPack}. */
+  ACTIVATION_PACK,
   /** {@link Kernels#matmul}. */
   MATMUL,
   /** {@link Kernels#rmsNorm}. */

@@ -29,14 +29,23 @@ public final class OperationCost {
     }
   }
 
-  /** Counts {@link Kernels#matmul}; a bias is free. */
-  public static void matmul(Weight w, int m, int begin, int end, KernelWorker worker) {
+  /** Counts {@link Kernels#activationPack}; both forms of the activations count as floats. */
+  public static void activationPack(int k, int m, int begin, int end, KernelWorker worker) {
+    if (begin < end && m > 0) {
+      long columns = Math.min((long) end * Kernels.ACTIVATION_BLOCK, k) - (long) begin * Kernels.ACTIVATION_BLOCK;
+      worker.count(Operation.ACTIVATION_PACK, 0, Float.BYTES * columns * m, Float.BYTES * columns * m);
+    }
+  }
+
+  /** Counts {@link Kernels#matmul}; a bias is free. Activations count as floats, whatever their form. */
+  public static void matmul(Weight w, int m, boolean accumulate, int begin, int end, KernelWorker worker) {
     if (begin < end && m > 0) {
       long columns = rows(w, begin, end);
+      long added = accumulate ? columns * m : 0;
       worker.count(
           Operation.MATMUL,
-          2L * m * columns * w.k(),
-          fileBytes(w, columns) + (long) Float.BYTES * m * w.k(),
+          2L * m * columns * w.k() + added,
+          fileBytes(w, columns) + Float.BYTES * ((long) m * w.k() + added),
           Float.BYTES * columns * m);
     }
   }
@@ -70,12 +79,19 @@ public final class OperationCost {
    */
   public static void kvWrite(KvCacheLayer cache, int tokens, long written, int begin, int end, KernelWorker worker) {
     if (begin < end && tokens > 0) {
-      long elements = 2 * written * (end - begin) * cache.headDim();
-      worker.count(Operation.KV_WRITE, 0, Float.BYTES * elements, cache.dtype().bytes(elements));
+      long heads = 2 * written * (end - begin);
+      worker.count(
+          Operation.KV_WRITE,
+          0,
+          Float.BYTES * heads * cache.headDim(),
+          heads * KvCacheLayer.headBytes(cache.dtype(), cache.headDim()));
     }
   }
 
-  /** Counts {@link Kernels#attention}: the exact causal and windowed part. */
+  /**
+   * Counts {@link Kernels#attention}: the exact causal and windowed part. The queries and results of a tile count with
+   * the item of its first split.
+   */
   public static void attention(
       AttentionShape shape, KvCacheLayer cache, AttentionBatch batch, int begin, int end, KernelWorker worker) {
     if (begin >= end) {
@@ -89,17 +105,19 @@ public final class OperationCost {
       int first = batch.itemQueryBegin(item);
       int count = batch.itemQueryEnd(item) - first;
       int position = batch.contextLen(sequence) - batch.queryCount(sequence) + first;
+      int keyBegin = batch.itemSplitBegin(item) * AttentionBatch.SPLIT_KEYS;
+      int keyEnd = batch.itemSplitEnd(item) * AttentionBatch.SPLIT_KEYS;
       for (int p = position; p < position + count; p++) {
-        visible += p - shape.firstKey(p) + 1;
+        visible += Math.max(0, Math.min(p + 1, keyEnd) - Math.max(shape.firstKey(p), keyBegin));
       }
-      keys += position + count - shape.firstKey(position);
-      queries += count;
+      keys += Math.max(0, Math.min(position + count, keyEnd) - Math.max(shape.firstKey(position), keyBegin));
+      queries += keyBegin == 0 ? count : 0;
     }
     long queryBytes = Float.BYTES * queries * shape.groupSize() * shape.headDim();
     worker.count(
         Operation.ATTENTION,
         4 * visible * shape.groupSize() * shape.headDim(),
-        cache.dtype().bytes(2 * keys * shape.headDim()) + queryBytes,
+        2 * keys * KvCacheLayer.headBytes(cache.dtype(), shape.headDim()) + queryBytes,
         queryBytes);
   }
 

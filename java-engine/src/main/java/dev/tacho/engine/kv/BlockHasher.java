@@ -4,86 +4,50 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
-import java.security.DigestException;
-import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
 
 /**
- * Computes the chained SHA-256 hash of full KV blocks: H(hash of the block before, token ids, what else decides about
- * the contents). Equal hashes thus mean equal whole prefixes. Not thread-safe: it owns a digest and a buffer.
- *
- * <pre>
- *   +--------------------+---------------------+----------------------------+
- *   | parent, 32 bytes   | tokens, int32 LE    | tag (1) length (4) UTF-8   |  the last once per extra key
- *   +--------------------+---------------------+----------------------------+
- * </pre>
+ * Computes the chained hash of full KV blocks: H(hash of the block before, token ids, what else decides about the
+ * contents). Equal hashes thus mean equal whole prefixes. One thread at a time; allocates nothing after construction.
  */
-public final class BlockHasher {
-  /** 64-bit words of a hash. */
+public abstract sealed class BlockHasher permits Sha256BlockHasher, FastBlockHasher {
+  /** 64-bit words that a hash takes; a shorter hash leaves the last ones 0. */
   static final int WORDS = 4;
 
-  private static final int HASH_BYTES = WORDS * Long.BYTES;
   private static final byte ADAPTER_TAG = 1;
   private static final byte SALT_TAG = 2;
-  private static final VarHandle LONGS =
-      MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
   private static final VarHandle INTS = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.LITTLE_ENDIAN);
 
   private final int blockTokens;
-  private final MessageDigest digest;
-  private final byte[] buffer;
-  private final long[] root = new long[WORDS];
 
-  /**
-   * @param blockTokens tokens of a block
-   */
-  public BlockHasher(int blockTokens) {
+  BlockHasher(int blockTokens) {
     this.blockTokens = blockTokens;
-    this.buffer = new byte[HASH_BYTES + blockTokens * Integer.BYTES];
-    try {
-      digest = MessageDigest.getInstance("SHA-256");
-    } catch (NoSuchAlgorithmException e) {
-      throw new IllegalStateException("every Java platform has SHA-256", e);
-    }
-    digest.update("tacho: no parent".getBytes(StandardCharsets.US_ASCII));
-    finish(root, 0);
   }
 
   /** Tokens of a block. */
-  public int blockTokens() {
+  public final int blockTokens() {
     return blockTokens;
   }
 
   /**
    * Hashes block {@code index} of a sequence into {@code words[index * WORDS]}; the blocks before it are hashed there
    * already.
+   *
+   * @param tokens of the sequence, at least up to the block's end
+   * @param index the block
+   * @param extraKeys see {@link #extraKeys}
+   * @param words hashes of the sequence, with room for the block's
    */
-  void hash(int[] tokens, int index, byte[] extraKeys, long[] words) {
-    long[] parent = index == 0 ? root : words;
-    int parentAt = index == 0 ? 0 : (index - 1) * WORDS;
-    for (int i = 0; i < WORDS; i++) {
-      LONGS.set(buffer, i * Long.BYTES, parent[parentAt + i]);
-    }
-    for (int i = 0; i < blockTokens; i++) {
-      INTS.set(buffer, HASH_BYTES + i * Integer.BYTES, tokens[index * blockTokens + i]);
-    }
-    digest.update(buffer, 0, buffer.length);
-    digest.update(extraKeys, 0, extraKeys.length);
-    finish(words, index * WORDS);
-  }
+  abstract void hash(int[] tokens, int index, byte[] extraKeys, long[] words);
 
-  private void finish(long[] words, int at) {
-    try {
-      digest.digest(buffer, 0, HASH_BYTES);
-    } catch (DigestException e) {
-      throw new IllegalStateException("the buffer holds a hash", e);
-    }
-    for (int i = 0; i < WORDS; i++) {
-      words[at + i] = (long) LONGS.get(buffer, i * Long.BYTES);
-    }
-  }
-
-  /** Tagged extra keys in bytes: the adapter's name, and the cache salt; empty strings are left out. */
+  /**
+   * Tagged extra keys in bytes: the adapter's name, and the cache salt; empty strings are left out.
+   *
+   * <pre>
+   *   +-----+------------------+-------+
+   *   | tag | length, int32 LE | UTF-8 |  once per key
+   *   +-----+------------------+-------+
+   * </pre>
+   */
   static byte[] extraKeys(String adapterName, String cacheSalt) {
     byte[] adapter = adapterName.getBytes(StandardCharsets.UTF_8);
     byte[] salt = cacheSalt.getBytes(StandardCharsets.UTF_8);

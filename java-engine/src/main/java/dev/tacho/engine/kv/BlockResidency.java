@@ -72,6 +72,10 @@ public final class BlockResidency {
     lastUses[block] = nanos;
     reuses[block * REMEMBERED_REUSES + numReuses[block] % REMEMBERED_REUSES] = nanos;
     numReuses[block]++;
+    if (numReuses[block] == 2 * REMEMBERED_REUSES) {
+      // As many are remembered as before, in the same places; a block that is used for ever never counts too far.
+      numReuses[block] = REMEMBERED_REUSES;
+    }
   }
 
   void evicted(int block) {

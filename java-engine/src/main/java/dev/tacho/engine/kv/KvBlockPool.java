@@ -118,7 +118,7 @@ public final class KvBlockPool {
       if (cache != null) {
         cache.remove(block);
       }
-      if (residency != null) {
+      if (residency != null && cache != null) {
         residency.evicted(block);
         residency.allocated(block);
       }

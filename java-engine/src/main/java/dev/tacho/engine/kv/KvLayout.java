@@ -9,7 +9,7 @@ import dev.tacho.engine.kernel.KvCacheLayer;
  * @param numLayers layers that keep keys and values
  * @param numKvHeads heads of K and V in each
  * @param headDim elements of a head
- * @param dtype F32, F16 or BF16
+ * @param dtype F32, F16, BF16 or Q8_0
  */
 public record KvLayout(int numLayers, int numKvHeads, int headDim, DType dtype) {
   /** Checks the shape. */
@@ -18,9 +18,7 @@ public record KvLayout(int numLayers, int numKvHeads, int headDim, DType dtype) 
       throw new IllegalArgumentException(
           "KV cache of " + numLayers + " layers, " + numKvHeads + " heads of " + headDim + " elements");
     }
-    if (dtype != DType.F32 && dtype != DType.F16 && dtype != DType.BF16) {
-      throw new IllegalArgumentException("KV cache of " + dtype + ", expected F32, F16 or BF16");
-    }
+    KvCacheLayer.checkType(dtype);
   }
 
   /** Bytes of one block of {@link KvCacheLayer#BLOCK_TOKENS} tokens: K and V of all layers. */

@@ -3,6 +3,7 @@ package dev.tacho.engine.kv;
 import dev.tacho.engine.kernel.KvCacheLayer;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.function.Consumer;
 
 /**
  * The memory of the KV cache: one {@link KvCacheLayer} a layer, off-heap. Any thread may read it between the start of
@@ -70,6 +71,19 @@ public final class KvMemory implements AutoCloseable {
   /** Bytes of all layers. */
   public long bytes() {
     return bytes;
+  }
+
+  /**
+   * Hands over the memory of each layer, keys and values, whose contents nobody needs any more; it stays allocated. No
+   * step may be in flight, and no block in use or cached.
+   *
+   * @param discard drops the contents of a segment
+   */
+  public void discard(Consumer<MemorySegment> discard) {
+    for (KvCacheLayer layer : layers) {
+      discard.accept(layer.k());
+      discard.accept(layer.v());
+    }
   }
 
   /** Gives the memory back; further calls do nothing. */

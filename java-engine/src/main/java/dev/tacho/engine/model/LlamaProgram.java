@@ -1,40 +1,45 @@
 package dev.tacho.engine.model;
 
+import dev.tacho.engine.kernel.ActivationFormat;
 import dev.tacho.engine.kernel.AttentionShape;
 import dev.tacho.engine.kernel.Kernels;
 import dev.tacho.engine.kernel.KvCacheLayer;
 import dev.tacho.engine.kv.KvMemory;
 import dev.tacho.engine.parallel.TeamMember;
-import dev.tacho.engine.parallel.TeamTask;
 import dev.tacho.engine.sampling.Sampler;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.Comparator;
+import java.util.stream.Stream;
 
 /**
  * The step of a Llama model as a program that every member of the team runs over its own share of each operator. Two
  * operators have a barrier between them unless the second reads only what the same member wrote in the first. Rows
  * (tokens) are split for what works on whole rows, columns for matmuls and what is done element by element, so that a
- * single token keeps all members busy; no split changes a result.
+ * single token keeps all members busy; no split changes a result. Packed: in the form that the next matmuls read, once
+ * for all of them.
  *
  * <pre>
- *   rows     embed, rope angles
+ *   rows     take sampled tokens, embed, rope angles
  *   layer:
- *     rows     norm                              | barrier
+ *     rows     norm, packed                      | barrier
  *     columns  query, key, value                 | barrier
  *     heads    rope, write to the KV cache       | barrier
  *     items    attention                         | barrier
- *     columns  output projection, add to hidden  | barrier
- *     rows     norm                              | barrier
- *     columns  gate, up, silu(gate) * up         | barrier
- *     columns  down projection, add to hidden    | barrier
- *   sampled rows  gather, norm                   | barrier
+ *     columns  pack, unless read as floats       | barrier
+ *     columns  output projection into hidden     | barrier
+ *     rows     norm, packed                      | barrier
+ *     columns  gate, up, silu(gate) * up, pack   | barrier
+ *     columns  down projection into hidden       | barrier
+ *   sampled rows  gather, norm, packed           | barrier
  *   columns       logits                         | barrier
- *   sampled rows  sample
+ *   sequences     sample
  * </pre>
  *
- * The engine thread sets the inputs before a launch; the members allocate nothing after their first step.
+ * The engine thread fills the inputs before a launch, but for the tokens that the step before is about to sample; the
+ * members take those when they begin. They allocate nothing after their first step.
  */
-final class LlamaProgram implements TeamTask {
+final class LlamaProgram {
   private final ModelConfig config;
   private final Weights weights;
   private final Kernels kernels;
@@ -43,26 +48,26 @@ final class LlamaProgram implements TeamTask {
   private final AttentionShape attentionShape;
   private final RopeFrequencies rope;
   private final MemberState[] members;
+  private final ActivationFormat[][] attentionFormats;
+  private final ActivationFormat[][] feedForwardFormats;
+  private final ActivationFormat[] outputFormats;
   private final int embedding;
   private final int feedForward;
   private final int queryLength;
   private final int keyValueLength;
-  private StepInputs inputs;
 
   /**
    * @param weights of the model
    * @param cache the KV cache of each layer
    * @param activations sized for the largest step
    * @param teamSize members that will run the program
-   * @param inputs of the first step, empty yet
    */
-  LlamaProgram(Weights weights, KvMemory cache, Activations activations, int teamSize, StepInputs inputs) {
+  LlamaProgram(Weights weights, KvMemory cache, Activations activations, int teamSize) {
     this.config = weights.config();
     this.weights = weights;
     this.kernels = weights.kernels();
     this.cache = cache;
     this.activations = activations;
-    this.inputs = inputs;
     attentionShape = config.attentionShape();
     rope = new RopeFrequencies(config.rope(), weights.ropeFactors());
     members = new MemberState[teamSize];
@@ -70,6 +75,30 @@ final class LlamaProgram implements TeamTask {
     feedForward = config.feedForwardLength();
     queryLength = config.queryLength();
     keyValueLength = config.keyValueLength();
+    attentionFormats = new ActivationFormat[config.layers()][];
+    feedForwardFormats = new ActivationFormat[config.layers()][];
+    for (int i = 0; i < config.layers(); i++) {
+      LayerWeights layer = weights.layer(i);
+      attentionFormats[i] = formats(layer.query(), layer.key(), layer.value());
+      feedForwardFormats[i] = formats(layer.gate(), layer.up());
+    }
+    outputFormats = formats(weights.output());
+  }
+
+  private ActivationFormat format(Projection projection) {
+    return kernels.activationFormat(projection.weight().dtype());
+  }
+
+  /**
+   * The forms in which projections read their common input; one, unless types are mixed. Floats are the last: they may
+   * take the place of what the other forms are made from.
+   */
+  private ActivationFormat[] formats(Projection... projections) {
+    return Stream.of(projections)
+        .map(this::format)
+        .distinct()
+        .sorted(Comparator.reverseOrder())
+        .toArray(ActivationFormat[]::new);
   }
 
   /** Run once by each member before the first step. */
@@ -82,20 +111,17 @@ final class LlamaProgram implements TeamTask {
     return members[index];
   }
 
-  /** Says which step runs next; engine thread, between steps. */
-  void setInputs(StepInputs next) {
-    inputs = next;
-  }
-
-  @Override
-  public void run(TeamMember member) {
+  /** A member's part of a step; the members must have ended the step before. */
+  void run(TeamMember member, StepInputs step) {
+    if (step.numTokens() == 0) {
+      return;
+    }
     MemberState state = members[member.index()];
-    StepInputs step = inputs;
     embed(member, state, step);
     for (int i = 0; i < config.layers(); i++) {
       LayerWeights layer = weights.layer(i);
-      attend(member, state, step, layer, cache.layer(i));
-      feedForward(member, state, step, layer);
+      attend(member, state, step, layer, attentionFormats[i], cache.layer(i));
+      feedForward(member, state, step, layer, feedForwardFormats[i]);
     }
     if (step.numSampled() > 0) {
       sample(member, state, step);
@@ -106,6 +132,7 @@ final class LlamaProgram implements TeamTask {
     int tokens = step.numTokens();
     int begin = member.begin(tokens);
     int end = member.end(tokens);
+    step.fillIn(begin, end);
     if (begin < end) {
       kernels.embeddingLookup(
           weights.tokenEmbedding(),
@@ -123,19 +150,24 @@ final class LlamaProgram implements TeamTask {
   }
 
   private void attend(
-      TeamMember member, MemberState state, StepInputs step, LayerWeights layer, KvCacheLayer layerCache) {
+      TeamMember member,
+      MemberState state,
+      StepInputs step,
+      LayerWeights layer,
+      ActivationFormat[] formats,
+      KvCacheLayer layerCache) {
     int tokens = step.numTokens();
-    norm(member, state, activations.hidden(), layer.attentionNorm(), tokens, activations.normed());
+    MatmulInput normed = activations.normed();
+    norm(member, state, activations.hidden(), layer.attentionNorm(), tokens, normed, formats);
     member.barrier();
-    project(state, layer.query(), tokens, activations.query(), state.queryGroups());
-    project(state, layer.key(), tokens, activations.key(), state.keyGroups());
-    project(state, layer.value(), tokens, activations.value(), state.valueGroups());
+    project(state, layer.query(), normed, tokens, activations.query(), state.queryGroups());
+    project(state, layer.key(), normed, tokens, activations.key(), state.keyGroups());
+    project(state, layer.value(), normed, tokens, activations.value(), state.valueGroups());
     member.barrier();
     cacheKeysAndValues(state, step, layerCache);
     member.barrier();
-    int items = step.batch().numItems();
-    int begin = member.begin(items);
-    int end = member.end(items);
+    int begin = step.batch().begin(member.index());
+    int end = step.batch().end(member.index());
     if (begin < end) {
       kernels.attention(
           attentionShape,
@@ -143,14 +175,19 @@ final class LlamaProgram implements TeamTask {
           step.batch(),
           activations.query(),
           queryLength,
-          activations.attended(),
+          activations.attended().floats(),
           queryLength,
           begin,
           end,
           state.worker());
     }
     member.barrier();
-    addProjection(state, layer.attentionOutput(), activations.attended(), queryLength, tokens);
+    ActivationFormat format = format(layer.attentionOutput());
+    if (format != ActivationFormat.FLOAT32) {
+      pack(state, activations.attended(), format, tokens, state.attendedBlocks());
+      member.barrier();
+    }
+    addProjection(state, layer.attentionOutput(), activations.attended(), tokens);
     member.barrier();
   }
 
@@ -192,13 +229,15 @@ final class LlamaProgram implements TeamTask {
         state.worker());
   }
 
-  private void feedForward(TeamMember member, MemberState state, StepInputs step, LayerWeights layer) {
+  private void feedForward(
+      TeamMember member, MemberState state, StepInputs step, LayerWeights layer, ActivationFormat[] formats) {
     int tokens = step.numTokens();
-    norm(member, state, activations.hidden(), layer.feedForwardNorm(), tokens, activations.normed());
+    MatmulInput normed = activations.normed();
+    norm(member, state, activations.hidden(), layer.feedForwardNorm(), tokens, normed, formats);
     member.barrier();
     MemberState.Range groups = state.feedForwardGroups();
-    project(state, layer.gate(), tokens, activations.gate(), groups);
-    project(state, layer.up(), tokens, activations.up(), groups);
+    project(state, layer.gate(), normed, tokens, activations.gate().floats(), groups);
+    project(state, layer.up(), normed, tokens, activations.up(), groups);
     if (!groups.isEmpty()) {
       kernels.siluMul(
           state.gateColumns(),
@@ -213,8 +252,12 @@ final class LlamaProgram implements TeamTask {
           tokens,
           state.worker());
     }
+    ActivationFormat format = format(layer.down());
+    if (format != ActivationFormat.FLOAT32) {
+      pack(state, activations.gate(), format, tokens, state.feedForwardBlocks());
+    }
     member.barrier();
-    addProjection(state, layer.down(), activations.gate(), feedForward, tokens);
+    addProjection(state, layer.down(), activations.gate(), tokens);
     member.barrier();
   }
 
@@ -222,82 +265,93 @@ final class LlamaProgram implements TeamTask {
     int rows = step.numSampled();
     int begin = member.begin(rows);
     int end = member.end(rows);
+    MatmulInput last = activations.last();
     long rowBytes = (long) embedding * Float.BYTES;
     for (int row = begin; row < end; row++) {
       long from = step.sampledRow(row) * rowBytes;
-      MemorySegment.copy(activations.hidden(), from, activations.last(), row * rowBytes, rowBytes);
+      MemorySegment.copy(activations.hidden(), from, last.floats(), row * rowBytes, rowBytes);
     }
-    norm(member, state, activations.last(), weights.outputNorm(), rows, activations.last());
+    norm(member, state, last.floats(), weights.outputNorm(), rows, last, outputFormats);
     member.barrier();
-    Projection output = weights.output();
-    project(state, output, activations.last(), embedding, rows, activations.logits(), state.vocabularyGroups());
+    project(state, weights.output(), last, rows, activations.logits(), state.vocabularyGroups());
     member.barrier();
     Sampler sampler = state.sampler();
-    for (int row = begin; row < end; row++) {
-      long first = (long) row * config.vocabSize();
-      int id = sampler.sample(activations.logits(), first, step.sampler(row), step.outputTokens(row));
-      step.sampled(row, id, sampler.logprobs(), sampler.sawNan());
+    int lastSequence = member.end(step.numSampling());
+    for (int i = member.begin(step.numSampling()); i < lastSequence; i++) {
+      int row = step.firstRow(i) - 1;
+      do {
+        row++;
+        long first = (long) row * config.vocabSize();
+        int id = sampler.sample(activations.logits(), first, step.sampler(row), step.outputTokens(row));
+        step.sampled(row, id, sampler.logprobs(), sampler.sawNan());
+      } while (step.isDraft(row));
     }
   }
 
-  /** The member's rows of y = norm(x). */
+  /** The member's rows of y = norm(x), in the forms in which y will be read. */
   private void norm(
-      TeamMember member, MemberState state, MemorySegment x, MemorySegment weight, int rows, MemorySegment y) {
+      TeamMember member,
+      MemberState state,
+      MemorySegment x,
+      MemorySegment weight,
+      int rows,
+      MatmulInput y,
+      ActivationFormat[] formats) {
     int begin = member.begin(rows);
     int end = member.end(rows);
-    if (begin < end) {
-      kernels.rmsNorm(
-          x, embedding, weight, config.rmsEpsilon(), rows, embedding, y, embedding, begin, end, state.worker());
+    if (begin >= end) {
+      return;
+    }
+    for (ActivationFormat format : formats) {
+      kernels.rmsNorm(x, embedding, weight, config.rmsEpsilon(), rows, y.as(format), begin, end, state.worker());
     }
   }
 
-  /** Some groups of columns of y = projection(normed). */
-  private void project(
-      MemberState state, Projection projection, int tokens, MemorySegment y, MemberState.Range groups) {
-    project(state, projection, activations.normed(), embedding, tokens, y, groups);
+  /** Some blocks of columns of an input in the form in which it will be read. */
+  private void pack(
+      MemberState state, MatmulInput input, ActivationFormat format, int rows, MemberState.Range blocks) {
+    if (!blocks.isEmpty()) {
+      kernels.activationPack(
+          input.floats(), input.k(), rows, input.as(format), blocks.begin(), blocks.end(), state.worker());
+    }
   }
 
+  /** Some groups of columns of y = projection(x). */
   private void project(
       MemberState state,
       Projection projection,
-      MemorySegment x,
-      int ldx,
+      MatmulInput x,
       int rows,
       MemorySegment y,
+      MemberState.Range groups) {
+    multiply(state, projection, x, rows, y, false, groups);
+  }
+
+  /** The member's columns of hidden += projection(x). */
+  private void addProjection(MemberState state, Projection projection, MatmulInput x, int rows) {
+    multiply(state, projection, x, rows, activations.hidden(), true, state.embeddingGroups());
+  }
+
+  private void multiply(
+      MemberState state,
+      Projection projection,
+      MatmulInput x,
+      int rows,
+      MemorySegment y,
+      boolean accumulate,
       MemberState.Range groups) {
     if (!groups.isEmpty()) {
       kernels.matmul(
           projection.weight(),
           projection.bias(),
-          x,
-          ldx,
+          x.as(format(projection)),
           rows,
           y,
           projection.weight().n(),
+          accumulate,
           groups.begin(),
           groups.end(),
           state.worker());
     }
-  }
-
-  /** The member's columns of hidden += projection(x); what is added passes through {@code normed}. */
-  private void addProjection(MemberState state, Projection projection, MemorySegment x, int ldx, int tokens) {
-    MemberState.Range groups = state.embeddingGroups();
-    if (groups.isEmpty()) {
-      return;
-    }
-    project(state, projection, x, ldx, tokens, activations.normed(), groups);
-    kernels.add(
-        state.hiddenColumns(),
-        embedding,
-        state.normedColumns(),
-        embedding,
-        tokens,
-        groups.columns(embedding),
-        state.hiddenColumns(),
-        embedding,
-        0,
-        tokens,
-        state.worker());
   }
 }

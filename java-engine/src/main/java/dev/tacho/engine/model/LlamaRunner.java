@@ -19,20 +19,27 @@ import org.jspecify.annotations.Nullable;
  * Runs models of the Llama family on a team of CPU threads: every member runs the {@link LlamaProgram} over its share,
  * sampling included. Results depend neither on the number of members nor on what else is in a step.
  *
- * <p>One step may be in flight; its two handles alternate. The runner owns the team and the scratch; the weights and
+ * <p>Two steps may be in flight; the team computes one after the other, without a pause between them, so they share the
+ * activations. The runner owns the team and the scratch; the weights and
  * the KV cache are the caller's, who closes them after the runner. Nothing is allocated in a step once the first ones
  * have passed, no lock is taken, no clock is read.
  */
 public final class LlamaRunner implements ModelRunner {
+  private static final int MAX_IN_FLIGHT = 2;
+  private static final String NATIVE = "native";
+
   private final Arena arena;
   private final WorkerTeam team;
   private final LlamaProgram program;
   private final Activations activations;
   private final ModelConfig config;
   private final StepHandle[] handles;
+  private final boolean nativeKernels;
+  // What the team had computed before the first step: the weights.
+  private final long earlierNanos;
   private volatile OperationCounters @Nullable [] lastCounters;
-  private @Nullable StepHandle inFlight;
-  private int nextHandle;
+  private long launched;
+  private long awaited;
 
   /**
    * Takes the scratch for the largest step.
@@ -50,14 +57,18 @@ public final class LlamaRunner implements ModelRunner {
     int numBlocks = checkCache(cache, config);
     arena = Arena.ofShared();
     try {
-      activations = Activations.allocate(arena, config, limits);
-      handles = new StepHandle[2];
+      activations = Activations.allocate(arena, config, limits, weights.kernels());
+      program = new LlamaProgram(weights, cache, activations, team.size());
+      handles = new StepHandle[MAX_IN_FLIGHT];
       for (int i = 0; i < handles.length; i++) {
-        handles[i] = new StepHandle(new StepInputs(arena, limits, config.vocabSize(), numBlocks, config.kvHeads()));
+        StepInputs inputs =
+            new StepInputs(arena, limits, config.vocabSize(), numBlocks, team.size(), config.attentionShape());
+        handles[i] = new StepHandle(inputs, member -> program.run(member, inputs));
       }
-      program = new LlamaProgram(weights, cache, activations, team.size(), handles[0].inputs());
       team.launch(member -> program.prepare(member, arena));
       team.await();
+      nativeKernels = weights.kernels().id().equals(NATIVE);
+      earlierNanos = team.busyNanos();
     } catch (Throwable failure) {
       arena.close();
       throw failure;
@@ -71,8 +82,8 @@ public final class LlamaRunner implements ModelRunner {
    */
   public static long scratchBytes(ModelConfig config, RunnerLimits limits, Kernels kernels, int teamSize) {
     long workers = Math.multiplyExact(teamSize, kernels.attentionScratchBytes(config.attentionShape()));
-    long inputs = 2 * StepInputs.bytes(limits, config.kvHeads());
-    return Math.addExact(Activations.bytes(config, limits), Math.addExact(workers, inputs));
+    long inputs = MAX_IN_FLIGHT * StepInputs.bytes(limits, teamSize, config.attentionShape());
+    return Math.addExact(Activations.bytes(config, limits, kernels), Math.addExact(workers, inputs));
   }
 
   private static int checkCache(KvMemory cache, ModelConfig config) {
@@ -92,41 +103,40 @@ public final class LlamaRunner implements ModelRunner {
     if (lastCounters != null) {
       throw new IllegalStateException("the runner is closed");
     }
-    if (inFlight != null) {
-      throw new IllegalStateException("a step is in flight");
+    if (launched - awaited == MAX_IN_FLIGHT) {
+      throw new IllegalStateException(MAX_IN_FLIGHT + " steps are in flight");
     }
-    StepHandle handle = handles[nextHandle];
+    StepHandle handle = handle(launched);
     StepInputs inputs = handle.inputs();
-    boolean launched = false;
+    boolean started = false;
     try {
-      inputs.load(plan);
-      if (inputs.numTokens() > 0) {
-        program.setInputs(inputs);
-        team.launch(program);
-      }
-      launched = true;
+      inputs.load(plan, launched == awaited ? null : handle(launched - 1).inputs());
+      team.launch(handle.task());
+      started = true;
     } finally {
-      if (!launched) {
+      if (!started) {
         inputs.clear();
       }
     }
-    inFlight = handle;
-    nextHandle = 1 - nextHandle;
+    launched++;
     return handle;
+  }
+
+  private StepHandle handle(long step) {
+    return handles[(int) (step % MAX_IN_FLIGHT)];
   }
 
   @Override
   public StepResult await(StepHandle handle) {
-    if (handle != inFlight) {
-      throw new IllegalStateException("the handle is not that of the step in flight");
+    if (launched == awaited || handle != handle(awaited)) {
+      throw new IllegalStateException("the handle is not that of the oldest step in flight");
     }
     StepInputs inputs = handle.inputs();
-    inFlight = null;
+    awaited++;
     try {
-      if (inputs.numTokens() > 0) {
-        team.await();
-      }
+      long gapNanos = team.await();
       inputs.write(handle.result());
+      handle.result().setGapNanos(gapNanos);
       return handle.result();
     } finally {
       inputs.clear();
@@ -164,6 +174,22 @@ public final class LlamaRunner implements ModelRunner {
     return new OperationCounters(calls, flops, readBytes, writeBytes);
   }
 
+  @Override
+  public long ffiCalls() {
+    long calls = 0;
+    if (nativeKernels) {
+      for (Operation operation : Operation.values()) {
+        calls += counters(operation).calls();
+      }
+    }
+    return calls;
+  }
+
+  @Override
+  public long busyNanos() {
+    return team.busyNanos() - earlierNanos;
+  }
+
   /** Logits of a sampled row of the step awaited last, in the order of the plan; valid until the next launch. */
   float[] logits(int sampledRow) {
     int vocabulary = config.vocabSize();
@@ -178,7 +204,6 @@ public final class LlamaRunner implements ModelRunner {
     if (lastCounters != null) {
       return;
     }
-    inFlight = null;
     team.close();
     Operation[] operations = Operation.values();
     OperationCounters[] last = new OperationCounters[operations.length];

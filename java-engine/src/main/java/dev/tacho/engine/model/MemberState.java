@@ -17,13 +17,13 @@ final class MemberState {
   private final Sampler sampler;
   private final Range embeddingGroups;
   private final Range feedForwardGroups;
+  private final Range feedForwardBlocks;
+  private final Range attendedBlocks;
   private final Range vocabularyGroups;
   private final Range queryGroups;
   private final Range keyGroups;
   private final Range valueGroups;
   private final Range kvHeads;
-  private final MemorySegment hiddenColumns;
-  private final MemorySegment normedColumns;
   private final MemorySegment gateColumns;
   private final MemorySegment upColumns;
   private final MemorySegment queryHeads;
@@ -70,7 +70,9 @@ final class MemberState {
     worker = new KernelWorker(arena, kernels.attentionScratchBytes(config.attentionShape()));
     sampler = new Sampler(config.vocabSize());
     embeddingGroups = Range.of(member, groups(config.embeddingLength()));
-    feedForwardGroups = Range.of(member, groups(config.feedForwardLength()));
+    feedForwardBlocks = Range.of(member, blocks(config.feedForwardLength()));
+    feedForwardGroups = groupsOf(feedForwardBlocks, config.feedForwardLength());
+    attendedBlocks = Range.of(member, blocks(config.queryLength()));
     vocabularyGroups = Range.of(member, groups(config.vocabSize()));
     int queries = groups(config.queryLength());
     int keys = groups(config.keyValueLength());
@@ -79,9 +81,7 @@ final class MemberState {
     keyGroups = oneAfterTheOther.within(queries, keys);
     valueGroups = oneAfterTheOther.within(queries + keys, keys);
     kvHeads = Range.of(member, config.kvHeads());
-    hiddenColumns = fromColumn(activations.hidden(), embeddingGroups.begin() * Kernels.ROW_GROUP);
-    normedColumns = fromColumn(activations.normed(), embeddingGroups.begin() * Kernels.ROW_GROUP);
-    gateColumns = fromColumn(activations.gate(), feedForwardGroups.begin() * Kernels.ROW_GROUP);
+    gateColumns = fromColumn(activations.gate().floats(), feedForwardGroups.begin() * Kernels.ROW_GROUP);
     upColumns = fromColumn(activations.up(), feedForwardGroups.begin() * Kernels.ROW_GROUP);
     int queriesPerKey = config.heads() / config.kvHeads();
     queryHeads = fromColumn(activations.query(), kvHeads.begin() * queriesPerKey * config.headDim());
@@ -91,6 +91,17 @@ final class MemberState {
   /** Groups of columns of a matmul with n outputs. */
   static int groups(int n) {
     return Math.ceilDiv(n, Kernels.ROW_GROUP);
+  }
+
+  /** Blocks of columns of an activation pack of rows of k. */
+  private static int blocks(int k) {
+    return Math.ceilDiv(k, Kernels.ACTIVATION_BLOCK);
+  }
+
+  /** The groups of columns that make whole blocks, so that their member can pack what it has computed itself. */
+  private static Range groupsOf(Range blocks, int n) {
+    int groups = Kernels.ACTIVATION_BLOCK / Kernels.ROW_GROUP;
+    return new Range(Math.min(blocks.begin() * groups, groups(n)), Math.min(blocks.end() * groups, groups(n)));
   }
 
   private static MemorySegment fromColumn(MemorySegment matrix, int column) {
@@ -117,6 +128,16 @@ final class MemberState {
     return feedForwardGroups;
   }
 
+  /** The same columns as blocks of an activation pack. */
+  Range feedForwardBlocks() {
+    return feedForwardBlocks;
+  }
+
+  /** The member's blocks of columns of what attention gives. */
+  Range attendedBlocks() {
+    return attendedBlocks;
+  }
+
   /** The member's groups of logits. */
   Range vocabularyGroups() {
     return vocabularyGroups;
@@ -140,16 +161,6 @@ final class MemberState {
   /** The member's kv heads; the query heads that read them are its own too. */
   Range kvHeads() {
     return kvHeads;
-  }
-
-  /** The residual stream from the member's first column. */
-  MemorySegment hiddenColumns() {
-    return hiddenColumns;
-  }
-
-  /** The normed rows from the member's first column. */
-  MemorySegment normedColumns() {
-    return normedColumns;
   }
 
   /** The gate from the member's first column. */

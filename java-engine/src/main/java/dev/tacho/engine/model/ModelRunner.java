@@ -11,28 +11,36 @@ import dev.tacho.engine.scheduler.StepResult;
  */
 public interface ModelRunner extends AutoCloseable {
   /**
-   * Starts a step. All that it needs is copied out of the plan before this returns, so that the plan and its sequences
-   * may change at once; only the {@code SamplerState}s are used until the step has been awaited.
+   * Starts a step, behind the one in flight if there is one. All that it needs is copied out of the plan before this
+   * returns, so that the plan and its sequences may change at once; only the {@code SamplerState}s are used until the
+   * step has been awaited. A token that a sequence does not have yet is the one that the step in flight samples for it.
    *
    * @throws IllegalArgumentException if the plan is larger than the runner's limits or names a token outside the
    *     vocabulary or a block outside the cache; nothing has been started then
-   * @throws IllegalStateException if a step is in flight or the runner is closed
+   * @throws IllegalStateException if two steps are in flight or the runner is closed
    */
   StepHandle launch(StepPlan plan);
 
   /**
-   * Waits for a step.
+   * Waits for the step in flight that was launched first.
    *
    * @return its result, valid until the launch after the next one
-   * @throws RuntimeException (or Error) what made the step fail in a worker; the runner is ready for the next step
-   * @throws IllegalStateException if the handle is not that of the step in flight
+   * @throws RuntimeException (or Error) what made the step fail in a worker; a step launched behind it computes on,
+   *     from whatever is there: await it and throw its result away
+   * @throws IllegalStateException if the handle is not that of the oldest step in flight
    */
   StepResult await(StepHandle handle);
 
   /** Work done on an operation so far. For any thread, also while a step runs or after close. */
   OperationCounters counters(Operation operation);
 
-  /** Waits for a step in flight, ends the team and frees the scratch. Does nothing the second time. */
+  /** Calls from Java into native code so far; 0 if the kernels are Java. For any thread, also after close. */
+  long ffiCalls();
+
+  /** Nanoseconds in which a step was computed; one under way counts when it ends. For any thread, also after close. */
+  long busyNanos();
+
+  /** Waits for the steps in flight, ends the team and frees the scratch. Does nothing the second time. */
   @Override
   void close();
 }

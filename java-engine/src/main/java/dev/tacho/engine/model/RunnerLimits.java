@@ -8,13 +8,15 @@ import dev.tacho.engine.kernel.KvCacheLayer;
  * @param maxTokens tokens of a step
  * @param maxSequences sequences of a step
  * @param maxContext positions of a sequence
+ * @param maxDrafts draft tokens of a sequence in a step; 0 without speculation
  */
-public record RunnerLimits(int maxTokens, int maxSequences, int maxContext) {
-  /** Checks that all are positive. */
+public record RunnerLimits(int maxTokens, int maxSequences, int maxContext, int maxDrafts) {
+  /** Checks that all are positive; there may be no drafts. */
   public RunnerLimits {
-    if (maxTokens < 1 || maxSequences < 1 || maxContext < 1) {
+    if (maxTokens < 1 || maxSequences < 1 || maxContext < 1 || maxDrafts < 0) {
       throw new IllegalArgumentException(
-          "limits of a step: " + maxTokens + " tokens, " + maxSequences + " sequences, context " + maxContext);
+          "limits of a step: " + maxTokens + " tokens, " + maxSequences + " sequences, context " + maxContext
+              + ", drafts " + maxDrafts);
     }
   }
 
@@ -23,8 +25,8 @@ public record RunnerLimits(int maxTokens, int maxSequences, int maxContext) {
     return Math.ceilDiv(maxContext, KvCacheLayer.BLOCK_TOKENS);
   }
 
-  /** Rows of logits at most: one a sequence, and a sequence has at least one token. */
+  /** Rows of logits at most: one a sequence and one a draft, each of them a token of the step. */
   int maxSampledRows() {
-    return Math.min(maxSequences, maxTokens);
+    return (int) Math.min(maxSequences * (1L + maxDrafts), maxTokens);
   }
 }

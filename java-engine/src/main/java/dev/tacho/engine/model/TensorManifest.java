@@ -30,7 +30,7 @@ final class TensorManifest {
   private static final String LAYER_PREFIX = "blk.";
 
   /** Begins every matrix and vector on a cache line. */
-  static final int ALIGNMENT_BYTES = 64;
+  private static final int ALIGNMENT_BYTES = 64;
 
   /**
    * A tensor and what becomes of it.
@@ -149,12 +149,16 @@ final class TensorManifest {
     add(name, tensor, dtype, 1, length, true, DType.F32.bytes(length));
   }
 
+  /** Bytes in whole cache lines, with which every tensor begins. */
+  static long padded(long bytes) {
+    return Math.addExact(bytes, ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
+  }
+
   private void add(String name, GgufTensor tensor, DType dtype, int n, int k, boolean vector, long bytes) {
     Entry entry = new Entry(entries.size(), tensor, dtype, n, k, vector, bytes);
     entries.add(entry);
     byName.put(name, entry);
-    long padded = Math.addExact(bytes, ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
-    totalBytes = Math.addExact(totalBytes, padded);
+    totalBytes = Math.addExact(totalBytes, padded(bytes));
   }
 
   private GgufTensor checked(String name, List<Long> expected) {

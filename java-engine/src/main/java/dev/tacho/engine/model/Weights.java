@@ -16,6 +16,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
 
 /**
  * The weights of a model, packed for one {@link Kernels} in anonymous memory. The file may be closed, shrink or vanish
@@ -39,6 +40,7 @@ public final class Weights implements AutoCloseable {
   }
 
   private final Arena arena;
+  private final MemorySegment[] memory;
   private final ModelConfig config;
   private final Kernels kernels;
   private final long totalBytes;
@@ -52,6 +54,7 @@ public final class Weights implements AutoCloseable {
 
   private Weights(Arena arena, MemorySegment[] memory, ModelConfig config, Kernels kernels, TensorManifest manifest) {
     this.arena = arena;
+    this.memory = memory;
     this.config = config;
     this.kernels = kernels;
     this.totalBytes = manifest.totalBytes();
@@ -100,7 +103,7 @@ public final class Weights implements AutoCloseable {
     TensorManifest manifest = new TensorManifest(file, config, kernels);
     Arena arena = Arena.ofShared();
     try {
-      MemorySegment[] memory = allocate(arena, manifest, team);
+      MemorySegment[] memory = allocate(arena, manifest, kernels);
       pack(file, manifest, memory, kernels, team, progress);
       Weights weights = new Weights(arena, memory, config, kernels, manifest);
       checkRopeFactors(file, weights.ropeFactors);
@@ -111,20 +114,20 @@ public final class Weights implements AutoCloseable {
     }
   }
 
-  /** New memory is filled with zeros, which for a large model is worth doing on all threads. */
-  private static MemorySegment[] allocate(Arena arena, TensorManifest manifest, WorkerTeam team) {
-    MemorySegment[] memory = new MemorySegment[manifest.entries().size()];
-    team.launch(
-        member -> {
-          for (int i = member.index(); i < memory.length; i += member.size()) {
-            memory[i] = arena.allocate(manifest.entries().get(i).bytes(), TensorManifest.ALIGNMENT_BYTES);
-          }
-        });
+  /** One piece for all tensors, so that no huge page is filled in part more than once. */
+  private static MemorySegment[] allocate(Arena arena, TensorManifest manifest, Kernels kernels) {
+    MemorySegment all;
     try {
-      team.await();
+      all = kernels.weightAllocate(arena, manifest.totalBytes());
     } catch (OutOfMemoryError e) {
       throw new IllegalStateException(
           "the weights need " + manifest.totalBytes() + " bytes, which were not to be had", e);
+    }
+    MemorySegment[] memory = new MemorySegment[manifest.entries().size()];
+    long at = 0;
+    for (TensorManifest.Entry entry : manifest.entries()) {
+      memory[entry.index()] = all.asSlice(at, entry.bytes());
+      at += TensorManifest.padded(entry.bytes());
     }
     return memory;
   }
@@ -160,6 +163,39 @@ public final class Weights implements AutoCloseable {
         progress.loaded(loadedBytes, manifest.totalBytes());
       }
     }
+  }
+
+  /**
+   * Hands over the memory of each tensor, whose contents nobody needs until {@link #reload}; it stays allocated, so
+   * that addresses stay as they are. No step may run before that.
+   *
+   * @param discard drops the contents of a segment
+   */
+  public void discard(Consumer<MemorySegment> discard) {
+    for (MemorySegment tensor : memory) {
+      discard.accept(tensor);
+    }
+  }
+
+  /**
+   * Packs all weights anew, into the memory where they were. After a failure they are as good as discarded, and this
+   * may be called again.
+   *
+   * @param file the model that they were loaded from
+   * @param team does the packing; no other task may run on it meanwhile
+   * @throws ModelFormatException if the file holds another model now
+   */
+  public void reload(GgufFile file, WorkerTeam team) {
+    TensorManifest manifest = new TensorManifest(file, config, kernels);
+    boolean same = ModelConfig.of(file).equals(config) && manifest.entries().size() == memory.length;
+    for (int i = 0; same && i < memory.length; i++) {
+      same = manifest.entries().get(i).bytes() == memory[i].byteSize();
+    }
+    if (!same) {
+      throw new ModelFormatException(
+          file.path().toString(), -1, "the model's shape", "the one it had when it was loaded", "another one");
+    }
+    pack(file, manifest, memory, kernels, team, (loaded, total) -> {});
   }
 
   private static void checkRopeFactors(GgufFile file, double[] factors) {
@@ -198,7 +234,8 @@ public final class Weights implements AutoCloseable {
           case F32 -> 4;
           case F16, BF16 -> 2;
           case Q8_0 -> 1;
-          case Q4_0 -> 0.5;
+          case Q6_K -> 0.75;
+          case Q4_0, Q4_K -> 0.5;
         };
     ModelShape full =
         ModelShape.dense(
@@ -211,7 +248,7 @@ public final class Weights implements AutoCloseable {
             config.vocabSize(),
             Float.BYTES,
             weightBytes,
-            cacheType.blockBytes());
+            cacheType == DType.Q8_0 ? 1 : cacheType.blockBytes());
     return config.slidingWindow() == 0 ? full : full.withSlidingWindow(config.slidingWindow(), config.layers());
   }
 

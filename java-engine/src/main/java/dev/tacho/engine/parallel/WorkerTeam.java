@@ -2,7 +2,7 @@ package dev.tacho.engine.parallel;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
-import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
@@ -10,14 +10,15 @@ import org.jspecify.annotations.Nullable;
  * A fixed team of threads that run the same program together: every member runs the task, takes its contiguous
  * share of each operator's items, and meets the others at {@link TeamMember#barrier} between operators.
  *
- * <p>One thread at a time, the launcher, calls {@link #launch} and then {@link #await}; it is no member. Members are
+ * <p>One thread at a time, the launcher, calls {@link #launch} and {@link #await}; it is no member. Two tasks may be
+ * launched at a time: the second begins when every member has ended the first, without the launcher. Members are
  * platform daemon threads named {@code <name>-worker-<i>}. Between two tasks and at barriers they spin for a while,
  * then park; with more members than processors they park at once, as a spinning thread would then hold up the one that
  * it waits for. {@code launch}, {@code await} and the members themselves allocate nothing.
  *
- * <p>When a member fails, the others get a {@link BrokenTeamException} at their next barrier, and {@code await} throws
- * the first failure; the team is then ready for the next task. {@link #close} waits for a running task, ends the
- * threads and joins them; launching on a closed team is an {@link IllegalStateException}.
+ * <p>When a member fails, the others get a {@link BrokenTeamException} at their next barrier, and the {@code await} of
+ * that task throws the first failure; the next task runs as if nothing had happened. {@link #close} waits for the tasks
+ * launched, ends the threads and joins them; launching on a closed team is an {@link IllegalStateException}.
  */
 public final class WorkerTeam implements AutoCloseable {
   /** How long a waiting thread spins before it parks, if there are processors enough. */
@@ -25,6 +26,7 @@ public final class WorkerTeam implements AutoCloseable {
 
   /* Cells, each on a line of its own (two, for the prefetcher of adjacent lines). */
   private static final int CELL_LONGS = 16;
+  private static final int ENDED = 0;
   private static final int LAUNCHES = CELL_LONGS;
   private static final int RUNNING = 2 * CELL_LONGS;
   private static final int ARRIVED = 3 * CELL_LONGS;
@@ -32,9 +34,13 @@ public final class WorkerTeam implements AutoCloseable {
   private static final int BROKEN = 5 * CELL_LONGS;
   private static final int CLOSED = 6 * CELL_LONGS;
   private static final int LAUNCHER_PARKED = 7 * CELL_LONGS;
-  private static final int MEMBER_PARKED = 8 * CELL_LONGS;
+  private static final int BUSY_NANOS = 8 * CELL_LONGS;
+  private static final int MEMBER_PARKED = 9 * CELL_LONGS;
 
   private static final int SPINS_BETWEEN_CLOCKS = 64;
+
+  /** Tasks that may be launched and not awaited. */
+  private static final int MAX_LAUNCHED = 2;
 
   private static final VarHandle CELL = MethodHandles.arrayElementVarHandle(long[].class);
 
@@ -43,8 +49,14 @@ public final class WorkerTeam implements AutoCloseable {
   private final long launcherSpinNanos;
   private final long[] cells;
   private final Thread[] threads;
-  private final AtomicReference<@Nullable Throwable> failure = new AtomicReference<>();
-  private @Nullable TeamTask task;
+  private final AtomicReferenceArray<@Nullable Throwable> failures = new AtomicReferenceArray<>(MAX_LAUNCHED);
+  private final @Nullable TeamTask[] tasks = new @Nullable TeamTask[MAX_LAUNCHED];
+  // Between the end of the task before and the start of this one: of each task that may be under way.
+  private final long[] gapNanos = new long[MAX_LAUNCHED];
+  private long startNanos;
+  private long endNanos;
+  private long launched;
+  private long awaited;
   private volatile @Nullable Thread launcher;
 
   /**
@@ -72,6 +84,8 @@ public final class WorkerTeam implements AutoCloseable {
     memberSpinNanos = size <= budget.threads() ? DEFAULT_SPIN_NANOS : 0;
     launcherSpinNanos = size < budget.threads() ? DEFAULT_SPIN_NANOS : 0;
     cells = new long[MEMBER_PARKED + (size + 1) * CELL_LONGS];
+    set(RUNNING, size);
+    endNanos = System.nanoTime();
     threads = new Thread[size];
     for (int i = 0; i < size; i++) {
       TeamMember member = new TeamMember(this, i);
@@ -82,67 +96,79 @@ public final class WorkerTeam implements AutoCloseable {
     }
   }
 
+  /** Nanoseconds of the tasks that have ended, each from its start to the end of its last member. Any thread. */
+  public long busyNanos() {
+    return get(BUSY_NANOS);
+  }
+
   /** Members of the team. */
   public int size() {
     return size;
   }
 
   /**
-   * Starts a task on every member and returns at once.
+   * Has every member run a task, after the one launched before; returns at once.
    *
-   * @throws IllegalStateException if the team is closed or the last task was not awaited
+   * @throws IllegalStateException if the team is closed or two tasks were not awaited
    */
   public void launch(TeamTask task) {
     if (get(CLOSED) != 0) {
       throw new IllegalStateException("the team is closed");
     }
-    if (this.task != null) {
-      throw new IllegalStateException("the last task was not awaited");
+    if (launched - awaited == MAX_LAUNCHED) {
+      throw new IllegalStateException(MAX_LAUNCHED + " tasks were not awaited");
     }
-    this.task = task;
+    tasks[place(launched)] = task;
     launcher = Thread.currentThread();
-    set(RUNNING, size);
-    set(LAUNCHES, get(LAUNCHES) + 1);
+    set(LAUNCHES, ++launched);
     wakeMembers();
   }
 
   /**
-   * Waits until every member has ended the task. An interrupt does not end the wait; it is kept for the caller.
+   * Waits until every member has ended the oldest task that was not awaited. An interrupt does not end the wait; it is
+   * kept for the caller.
    *
+   * @return nanoseconds between the end of the task before, on all members, and the start of this one; of the first
+   *     task, since the team was made
    * @throws IllegalStateException if nothing was launched
    */
-  public void await() {
-    if (task == null) {
+  public long await() {
+    if (launched == awaited) {
       throw new IllegalStateException("nothing was launched");
     }
+    int place = place(awaited);
     join();
-    Throwable thrown = failure.getAndSet(null);
+    Throwable thrown = failures.getAndSet(place, null);
     if (thrown instanceof RuntimeException exception) {
       throw exception;
     }
     if (thrown instanceof Error error) {
       throw error;
     }
+    return gapNanos[place];
   }
 
-  /** Waits for the running task, if there is one, and makes the team ready for the next. */
+  private static int place(long task) {
+    return (int) (task % MAX_LAUNCHED);
+  }
+
+  /** Waits for the oldest task that was not awaited. */
   private void join() {
     launcher = Thread.currentThread();
     boolean interrupted = false;
-    while (!waitUntilEqual(RUNNING, 0, LAUNCHER_PARKED, launcherSpinNanos)) {
+    while (!waitUntilAtLeast(ENDED, awaited + 1, LAUNCHER_PARKED, launcherSpinNanos)) {
       interrupted |= Thread.interrupted();
     }
     if (interrupted) {
       Thread.currentThread().interrupt();
     }
-    task = null;
-    set(ARRIVED, 0);
-    set(BROKEN, 0);
+    tasks[place(awaited)] = null;
+    awaited++;
   }
 
   /**
-   * Waits for a running task, then ends and joins the threads. Called by the launcher, or by another thread once the
-   * launcher has ended; never by a member. A second call does nothing.
+   * Waits for the tasks launched, then ends and joins the threads. Called by the launcher, or by another thread once
+   * the launcher has ended; never by a member. A second call does nothing.
    */
   @Override
   public void close() {
@@ -152,7 +178,7 @@ public final class WorkerTeam implements AutoCloseable {
         throw new IllegalStateException("a member cannot close its own team");
       }
     }
-    if (task != null) {
+    while (awaited < launched) {
       join();
     }
     set(CLOSED, 1);
@@ -174,31 +200,45 @@ public final class WorkerTeam implements AutoCloseable {
 
   private void serve(TeamMember member) {
     int parked = parkedCell(member.index());
-    long launches = 0;
-    while (true) {
-      while (!waitUntilChanged(LAUNCHES, launches, CLOSED, parked)) {
-        var _ = Thread.interrupted();
+    long task = 0;
+    while (waitForTask(task, parked)) {
+      TeamTask current = tasks[place(task)];
+      if (member.index() == 0) {
+        startNanos = System.nanoTime();
+        gapNanos[place(task)] = startNanos - endNanos;
       }
-      if (get(LAUNCHES) == launches) {
-        return;
-      }
-      launches++;
-      TeamTask current = task;
       try {
         if (current != null) {
           current.run(member);
         }
       } catch (Throwable e) {
-        fail(e);
+        fail(task, e);
       }
-      if ((long) CELL.getAndAdd(cells, RUNNING, -1L) == 1 && get(LAUNCHER_PARKED) != 0) {
-        LockSupport.unpark(launcher);
+      if ((long) CELL.getAndAdd(cells, RUNNING, -1L) == 1) {
+        end(task);
       }
+      task++;
     }
   }
 
-  private void fail(Throwable cause) {
-    failure.compareAndSet(null, cause);
+  /** By the member that ends last: makes the team ready for the next task. */
+  private void end(long task) {
+    set(RUNNING, size);
+    set(ARRIVED, 0);
+    set(BROKEN, 0);
+    endNanos = System.nanoTime();
+    set(BUSY_NANOS, get(BUSY_NANOS) + endNanos - startNanos);
+    set(ENDED, task + 1);
+    if (get(LAUNCHER_PARKED) != 0) {
+      LockSupport.unpark(launcher);
+    }
+    if (get(LAUNCHES) > task + 1) {
+      wakeMembers();
+    }
+  }
+
+  private void fail(long task, Throwable cause) {
+    failures.compareAndSet(place(task), null, cause);
     set(BROKEN, 1);
     wakeMembers();
   }
@@ -210,7 +250,7 @@ public final class WorkerTeam implements AutoCloseable {
       throw new BrokenTeamException();
     }
     if ((long) CELL.getAndAdd(cells, ARRIVED, 1L) + 1 == size) {
-      set(ARRIVED, 0);
+      CELL.setOpaque(cells, ARRIVED, 0L); // seen by whoever sees the meeting, which alone lets anybody arrive again
       set(MEETINGS, meetings + 1);
       wakeMembers();
       return;
@@ -228,16 +268,19 @@ public final class WorkerTeam implements AutoCloseable {
 
   /** Spins, then parks once; true when the cell has changed from {@code old} or {@code alarm} is not 0. */
   private boolean waitUntilChanged(int cell, long old, int alarm, int parkedCell) {
-    if (memberSpinNanos > 0) {
-      long deadline = System.nanoTime() + memberSpinNanos;
-      do {
-        for (int i = 0; i < SPINS_BETWEEN_CLOCKS; i++) {
-          if (get(cell) != old || get(alarm) != 0) {
-            return true;
-          }
-          Thread.onSpinWait();
+    for (long begin = 0; memberSpinNanos > 0; ) {
+      for (int i = 0; i < SPINS_BETWEEN_CLOCKS; i++) {
+        if (get(cell) != old || get(alarm) != 0) {
+          return true;
         }
-      } while (System.nanoTime() - deadline < 0);
+        Thread.onSpinWait();
+      }
+      // The first reading comes after the first spins: a meeting of members that come together costs no clock.
+      long now = System.nanoTime();
+      begin = begin == 0 ? now : begin;
+      if (now - begin >= memberSpinNanos) {
+        break;
+      }
     }
     set(parkedCell, 1);
     boolean changed = get(cell) != old || get(alarm) != 0;
@@ -249,13 +292,13 @@ public final class WorkerTeam implements AutoCloseable {
     return changed;
   }
 
-  /** Spins, then parks once; true when the cell is {@code value}. */
-  private boolean waitUntilEqual(int cell, long value, int parkedCell, long spinNanos) {
+  /** Spins, then parks once; true when the cell is at least {@code value}. */
+  private boolean waitUntilAtLeast(int cell, long value, int parkedCell, long spinNanos) {
     if (spinNanos > 0) {
       long deadline = System.nanoTime() + spinNanos;
       do {
         for (int i = 0; i < SPINS_BETWEEN_CLOCKS; i++) {
-          if (get(cell) == value) {
+          if (get(cell) >= value) {
             return true;
           }
           Thread.onSpinWait();
@@ -263,11 +306,22 @@ public final class WorkerTeam implements AutoCloseable {
       } while (System.nanoTime() - deadline < 0);
     }
     set(parkedCell, 1);
-    if (get(cell) != value) {
+    if (get(cell) < value) {
       LockSupport.park();
     }
     set(parkedCell, 0);
-    return get(cell) == value;
+    return get(cell) >= value;
+  }
+
+  /** Waits until a task may begin: it is launched, and all members have ended the one before. False at the end. */
+  private boolean waitForTask(long task, int parkedCell) {
+    while (!waitUntilAtLeast(ENDED, task, parkedCell, memberSpinNanos)) {
+      var _ = Thread.interrupted();
+    }
+    while (!waitUntilChanged(LAUNCHES, task, CLOSED, parkedCell)) {
+      var _ = Thread.interrupted();
+    }
+    return get(LAUNCHES) != task;
   }
 
   private void wakeMembers() {

@@ -6,10 +6,10 @@ import java.lang.foreign.ValueLayout;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Chooses a token from a row of logits: min_tokens, then greedy or temperature, min_p, top_k, top_p and a draw with the
- * sequence's own random numbers. Log-probabilities are those of the row before all that. One a worker: it owns scratch
- * memory of the size of the vocabulary and is used by one thread at a time. It allocates nothing unless
- * log-probabilities are asked for.
+ * Chooses a token from a row of logits: the request's processors (bans, bias, penalties), then greedy or temperature,
+ * min_p, top_k, top_p and a draw with the sequence's own random numbers. Log-probabilities are those of the row before
+ * all that. One a worker: it owns scratch memory of the size of the vocabulary and is used by one thread at a time. It
+ * allocates nothing unless log-probabilities are asked for, but for the growth of a sequence's history.
  *
  * <p>The result depends on the row, the parameters and the state alone. A NaN counts as minus infinity, so the id is
  * always in range; {@link #sawNan()} tells of it.
@@ -38,20 +38,19 @@ public final class Sampler {
    *
    * @param logits f32, at least {@code firstElement + vocabSize} elements
    * @param firstElement where the row begins
-   * @param state of the sequence; a draw advances its random numbers, greedy does not
-   * @param outputTokens output tokens that the sequence has so far
+   * @param state of the sequence; it learns of the token; a draw advances its random numbers, greedy does not
+   * @param outputTokens output tokens that the sequence has so far; fewer than were chosen if some were thrown away
    * @return an id in [0, vocabSize)
    */
   public int sample(MemorySegment logits, long firstElement, SamplerState state, int outputTokens) {
     read(logits, firstElement);
     SamplingParams params = state.params();
-    if (outputTokens < params.minTokens()) {
-      mask(state.endTokenIds());
-    }
-    int id = params.isGreedy() ? argmax() : draw(params, state);
+    state.processors().apply(row, outputTokens);
+    int id = params.isGreedy() ? argmax() : draw(params, state.uniform(outputTokens));
+    state.processors().chosen(id);
     logprobs = null;
     if (params.logprobs() >= 0) {
-      // The mask has changed the row; what is reported comes from the logits as they were.
+      // The processors have changed the row; what is reported comes from the logits as they were.
       read(logits, firstElement);
       logprobs = RawLogprobs.of(row, id, params.logprobs());
     }
@@ -68,8 +67,8 @@ public final class Sampler {
     return sawNan;
   }
 
-  private int draw(SamplingParams params, SamplerState state) {
-    return distribution(params.temperature(), params.minP(), params.topK(), params.topP()).at(state.nextDouble());
+  private int draw(SamplingParams params, double point) {
+    return distribution(params.temperature(), params.minP(), params.topK(), params.topP()).at(point);
   }
 
   /** What these parameters leave of the present row; valid until the next token is chosen. */
@@ -85,14 +84,6 @@ public final class Sampler {
       if (Float.isNaN(row[i])) {
         row[i] = Float.NEGATIVE_INFINITY;
         sawNan = true;
-      }
-    }
-  }
-
-  private void mask(int[] ids) {
-    for (int id : ids) {
-      if (id >= 0 && id < vocabSize) {
-        row[id] = Float.NEGATIVE_INFINITY;
       }
     }
   }

@@ -72,7 +72,7 @@ public final class Scheduler {
             stepsInFlight * config.maxNumBatchedTokens(),
             config.watermark(),
             config.reserveFullSequence());
-    hasher = pool.prefixCaching() ? new BlockHasher(pool.blockTokens()) : null;
+    hasher = pool.prefixCaching() ? config.prefixHashAlgorithm().newHasher(pool.blockTokens()) : null;
     planner = new StepPlanner(config, pool, blocks, listener);
     running = planner.running();
     waiting = planner.waiting();
@@ -110,12 +110,17 @@ public final class Scheduler {
 
   /** True if there is an unfinished sequence, or a step whose output has not been processed. */
   public boolean hasWork() {
-    return hasUnfinished() || launchedStep > processedStep;
+    return hasUnfinished() || stepInFlight();
   }
 
   /** Running sequences in the order of their admission; a copy, for tests and questions. */
   public List<Sequence> running() {
     return running.toList();
+  }
+
+  /** The sequence that the next step looks at first among the waiting ones; null if none waits. Between two steps. */
+  public @Nullable Sequence nextWaiting() {
+    return waiting.peek();
   }
 
   /** Waiting sequences, next first; a copy, for tests and questions. */
@@ -161,7 +166,7 @@ public final class Scheduler {
     }
     blocks.open(sequence.blocks());
     hashFullBlocks(sequence);
-    planner.add(sequence);
+    planner.add(sequence, nanos);
     listener.queued(sequence, nanos);
   }
 
@@ -219,6 +224,16 @@ public final class Scheduler {
     return reset;
   }
 
+  /** True if a step was planned whose output has not been processed. */
+  public boolean stepInFlight() {
+    return launchedStep > processedStep;
+  }
+
+  /** What is held back. */
+  public PauseState pause() {
+    return planner.pause();
+  }
+
   /** Holds back admissions or everything, from the next step on. */
   public void setPause(PauseState state) {
     planner.setPause(state);
@@ -226,7 +241,8 @@ public final class Scheduler {
 
   /**
    * Takes the drafts that a proposer made for a sequence's next step. Ignored if the sequence has ended; dropped if it
-   * is in the middle of its prompt. Not for asynchronous scheduling, where the runner keeps the drafts.
+   * is in the middle of its prompt. Not for asynchronous scheduling, which plans a step before the
+   * tokens are known that drafts continue.
    *
    * @param sequence the sequence
    * @param ids drafts
@@ -295,7 +311,7 @@ public final class Scheduler {
       s.staleTokens -= plan.scheduledTokens(i);
     }
     int count = result.tokenCount(i);
-    if (count == 0 || plan.step() <= s.discardedStep) {
+    if (count == 0 || s.discards(plan.step())) {
       return;
     }
     int rejected = Math.max(0, plan.numDrafts(i) - (count - 1));
@@ -323,6 +339,10 @@ public final class Scheduler {
     reportPrefill(s);
     if (plan.numDrafts(i) > 0) {
       listener.draftsVerified(s, plan.numDrafts(i), count - 1);
+      outputs.drafts(plan.numDrafts(i), count - 1);
+    }
+    if (result.hasNan(i)) {
+      listener.nanInLogits(s);
     }
     listener.tokens(s, taken);
     if (reason != null) {

@@ -1,5 +1,7 @@
 package dev.tacho.engine.scheduler;
 
+import dev.tacho.engine.kv.PrefixHashAlgorithm;
+
 /**
  * Limits and rules of the scheduler, under vLLM's names. Immutable; checked when it is made.
  *
@@ -24,6 +26,7 @@ package dev.tacho.engine.scheduler;
  * @param numSpeculativeTokens drafts that a step checks for a sequence at most; 0: no speculation
  * @param maxLoras different LoRA adapters in use at the same time at most; 0: no limit
  * @param prefillScheduleInterval prompts are computed in one of so many steps while others decode; 1: in any step
+ * @param prefixHashAlgorithm how full blocks are hashed for the prefix cache
  */
 public record SchedulerConfig(
     int maxNumBatchedTokens,
@@ -41,7 +44,8 @@ public record SchedulerConfig(
     boolean asyncScheduling,
     int numSpeculativeTokens,
     int maxLoras,
-    int prefillScheduleInterval) {
+    int prefillScheduleInterval,
+    PrefixHashAlgorithm prefixHashAlgorithm) {
   /** Checks every value, and those that limit each other. */
   public SchedulerConfig {
     atLeast("max_num_batched_tokens", maxNumBatchedTokens, 1);
@@ -102,6 +106,7 @@ public record SchedulerConfig(
     private int numSpeculativeTokens;
     private int maxLoras;
     private int prefillScheduleInterval = 1;
+    private PrefixHashAlgorithm prefixHashAlgorithm = PrefixHashAlgorithm.SHA256;
 
     private Builder() {}
 
@@ -201,6 +206,12 @@ public record SchedulerConfig(
       return this;
     }
 
+    /** See {@link SchedulerConfig#prefixHashAlgorithm()}. */
+    public Builder prefixHashAlgorithm(PrefixHashAlgorithm value) {
+      prefixHashAlgorithm = value;
+      return this;
+    }
+
     /** The checked configuration. */
     public SchedulerConfig build() {
       return new SchedulerConfig(
@@ -219,7 +230,8 @@ public record SchedulerConfig(
           asyncScheduling,
           numSpeculativeTokens,
           maxLoras,
-          prefillScheduleInterval);
+          prefillScheduleInterval,
+          prefixHashAlgorithm);
     }
   }
 }

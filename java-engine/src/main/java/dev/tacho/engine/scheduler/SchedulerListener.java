@@ -60,6 +60,9 @@ public interface SchedulerListener {
    */
   default void draftsVerified(Sequence sequence, int drafts, int accepted) {}
 
+  /** A token of a sequence comes from logits with a NaN among them; just before {@link #tokens}. */
+  default void nanInLogits(Sequence sequence) {}
+
   /** The sequence grew by so many tokens in this step, those after a stop not counted. */
   void tokens(Sequence sequence, int count);
 

@@ -5,6 +5,7 @@ import dev.tacho.engine.kv.BlockHasher;
 import dev.tacho.engine.kv.BlockTable;
 import dev.tacho.engine.kv.PrefixHashes;
 import dev.tacho.engine.kv.SequenceBlocks;
+import dev.tacho.engine.sampling.NgramProposer;
 import dev.tacho.engine.sampling.SamplerState;
 import dev.tacho.metrics.event.FinishReason;
 import java.util.Arrays;
@@ -64,6 +65,8 @@ public final class Sequence {
   // What a blocked sequence lacked is there; the planner has not come to it yet.
   boolean unblocked;
   int numPreemptions;
+  // When it entered the queue the last time.
+  long waitingSinceNanos;
   int cachedTokens;
   boolean prefillReported;
   int stopTokenId = NO_STOP_TOKEN;
@@ -198,6 +201,16 @@ public final class Sequence {
     return tokens[position];
   }
 
+  /**
+   * Has a proposer guess the next tokens.
+   *
+   * @param drafts where they go
+   * @return how many there are
+   */
+  public int propose(NgramProposer proposer, int[] drafts) {
+    return proposer.propose(tokens, length, drafts);
+  }
+
   /** Where it is in its life. */
   public SequenceState state() {
     return state;
@@ -213,9 +226,19 @@ public final class Sequence {
     return inFlightTokens;
   }
 
+  /** True if what a step gives for this sequence is thrown away, as the sequence was taken back while it ran. */
+  public boolean discards(long step) {
+    return step <= discardedStep;
+  }
+
   /** Draft tokens that wait for the next step. */
   public int numDrafts() {
     return numDrafts;
+  }
+
+  /** When it entered the queue: for the first time, or again after a preemption. */
+  public long waitingSinceNanos() {
+    return waitingSinceNanos;
   }
 
   /** How often it lost its blocks to another sequence. */
@@ -258,7 +281,7 @@ public final class Sequence {
 
   /** Hashes the blocks that have become full. */
   void hashBlocks(BlockHasher hasher) {
-    blocks.hashes().extend(hasher, tokens, length);
+    blocks.extendHashes(hasher, tokens, length);
   }
 
   /** Appends an output token. */

@@ -14,6 +14,8 @@ public final class StepOutputs {
   private @Nullable Sequence[] sequences = new @Nullable Sequence[16];
   private @Nullable FinishReason[] finishReasons = new @Nullable FinishReason[16];
   private int[] ends = new int[16];
+  private int[] drafted = new int[16];
+  private int[] accepted = new int[16];
   private int[] tokens = new int[16];
   private @Nullable TokenLogprobs[] logprobs = new @Nullable TokenLogprobs[16];
 
@@ -30,8 +32,12 @@ public final class StepOutputs {
       sequences = Arrays.copyOf(sequences, size * 2);
       finishReasons = Arrays.copyOf(finishReasons, size * 2);
       ends = Arrays.copyOf(ends, size * 2);
+      drafted = Arrays.copyOf(drafted, size * 2);
+      accepted = Arrays.copyOf(accepted, size * 2);
     }
     ends[size] = numTokens();
+    drafted[size] = 0;
+    accepted[size] = 0;
     finishReasons[size] = null;
     sequences[size++] = sequence;
   }
@@ -45,6 +51,12 @@ public final class StepOutputs {
     }
     tokens[at] = id;
     logprobs[at] = tokenLogprobs;
+  }
+
+  /** Says how many drafts of the entry opened last were checked, and how many of them were right. */
+  void drafts(int draftedTokens, int acceptedTokens) {
+    drafted[size - 1] = draftedTokens;
+    accepted[size - 1] = acceptedTokens;
   }
 
   /** Says why the sequence of the entry opened last ended. */
@@ -84,6 +96,16 @@ public final class StepOutputs {
   /** Log-probabilities of that token, or null if they were not asked for. */
   public @Nullable TokenLogprobs logprobs(int i, int j) {
     return logprobs[start(i) + j];
+  }
+
+  /** Drafts of entry {@code i} that were checked; 0 if it had none. */
+  public int drafted(int i) {
+    return drafted[i];
+  }
+
+  /** Drafts of entry {@code i} that were right. */
+  public int accepted(int i) {
+    return accepted[i];
   }
 
   /** Why the sequence of entry {@code i} ended, or null if it goes on. */

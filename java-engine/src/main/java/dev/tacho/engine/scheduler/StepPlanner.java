@@ -48,6 +48,10 @@ final class StepPlanner {
     return numDeferred;
   }
 
+  PauseState pause() {
+    return pause;
+  }
+
   void setPause(PauseState state) {
     pause = state;
   }
@@ -73,6 +77,7 @@ final class StepPlanner {
     s.numDrafts = 0;
     s.numPreemptions++;
     s.state = SequenceState.PREEMPTED;
+    s.waitingSinceNanos = nanos;
     waiting.addPreempted(s);
     listener.preempted(s, nanos);
   }
@@ -275,7 +280,8 @@ final class StepPlanner {
   }
 
   /** Puts a new sequence into the queue. */
-  void add(Sequence s) {
+  void add(Sequence s, long nanos) {
+    s.waitingSinceNanos = nanos;
     s.state = s.arrivesBlocked() ? SequenceState.BLOCKED : SequenceState.WAITING;
     setDeferred(s, s.arrivesBlocked());
     waiting.add(s);

@@ -6,21 +6,21 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * What a step gave: for each sequence of its plan the sampled tokens, in order (none for a sequence in the middle of
- * its
- * prompt). Filled by the runner, read by the engine thread; reused.
+ * its prompt). Filled by the runner, read by the engine thread; reused.
  */
 public final class StepResult {
   private int numSequences;
   private int[] starts = new int[17];
   private int[] tokens = new int[16];
   private @Nullable TokenLogprobs[] logprobs = new @Nullable TokenLogprobs[16];
-  private int nanRows;
+  private boolean[] nan = new boolean[16];
+  private long gapNanos;
 
   /** Empties the result. */
   public void reset() {
     Arrays.fill(logprobs, 0, starts[numSequences], null);
     numSequences = 0;
-    nanRows = 0;
+    gapNanos = 0;
     starts[0] = 0;
   }
 
@@ -31,6 +31,10 @@ public final class StepResult {
       starts = Arrays.copyOf(starts, starts.length * 2);
     }
     starts[numSequences] = starts[numSequences - 1];
+    if (numSequences > nan.length) {
+      nan = Arrays.copyOf(nan, nan.length * 2);
+    }
+    nan[numSequences - 1] = false;
   }
 
   /** Adds a token to the sequence opened last. */
@@ -44,9 +48,14 @@ public final class StepResult {
     logprobs[at] = tokenLogprobs;
   }
 
-  /** Counts a row of logits that held a NaN. */
-  public void addNanRow() {
-    nanRows++;
+  /** Says that a token of the sequence opened last comes from logits with a NaN among them. */
+  public void markNan() {
+    nan[numSequences - 1] = true;
+  }
+
+  /** Says how long the workers had no step before this one. */
+  public void setGapNanos(long nanos) {
+    gapNanos = nanos;
   }
 
   /** Sequences, as in the plan. */
@@ -69,8 +78,13 @@ public final class StepResult {
     return logprobs[starts[i] + j];
   }
 
-  /** Rows of logits that held a NaN. */
-  public int nanRows() {
-    return nanRows;
+  /** True if a token of sequence {@code i} comes from logits with a NaN among them. */
+  public boolean hasNan(int i) {
+    return nan[i];
+  }
+
+  /** Nanoseconds for which the workers had no step between the one before and this one. */
+  public long gapNanos() {
+    return gapNanos;
   }
 }

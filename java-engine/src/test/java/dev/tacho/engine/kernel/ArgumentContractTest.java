@@ -54,11 +54,12 @@ class ArgumentContractTest {
     MemorySegment v = bench.arena.allocate(cacheBytes, 64);
     cache = new KvCacheLayer(DType.F16, 4, 2, 16, k, v);
     shape = new AttentionShape(4, 2, 16, 0.25f, 0, 0, null);
-    batch = new AttentionBatch(bench.arena, 2, M, 2, 2);
+    batch = new AttentionBatch(bench.arena, 2, M, 2, 2, shape);
     batch.clear();
     batch.addSequence(M, 20);
     batch.setBlock(0, 0, 1);
     batch.setBlock(0, 1, 2);
+    batch.plan();
     ids = bench.arena.allocate(JAVA_INT, M);
     slots = bench.arena.allocate(JAVA_LONG, M);
     pairs = bench.arena.allocate(JAVA_LONG, 2);
@@ -83,54 +84,92 @@ class ArgumentContractTest {
     y.assertSameBits("y", bench.matrix(M, K, K));
   }
 
-  private void matmul(Weight w, MemorySegment input, int ldx, int m, MemorySegment output, int ldy, int end) {
-    kernels.matmul(w, null, input, ldx, m, output, ldy, 0, end, bench.worker);
+  private ActivationRows rows(MemorySegment data, int k) {
+    return new ActivationRows(ActivationFormat.INT8, k, kernels.activationRowBytes(ActivationFormat.INT8, k), data);
+  }
+
+  private void matmul(Weight w, ActivationRows input, int m, MemorySegment output, int ldy, int end) {
+    kernels.matmul(w, null, input, m, output, ldy, false, 0, end, bench.worker);
   }
 
   @Test
   void matmul() {
-    MemorySegment in = x.segment();
+    long rowBytes = kernels.activationRowBytes(ActivationFormat.INT8, K);
+    ActivationRows in = rows(bench.arena.allocate(M * rowBytes, 64), K);
     MemorySegment out = y.segment();
-    refused("x has 767 bytes, its shape needs 768", () -> matmul(weight, shorter(in), K, M, out, K, 2));
-    refused("y has 335 bytes, its shape needs 336", () -> matmul(weight, in, K, 2, out.asSlice(0, 335), K, 2));
-    refused("x: 3 rows of 64 elements, 63 elements apart", () -> matmul(weight, in, K - 1, M, out, K, 2));
-    refused("y: 3 rows of 20 elements, 19 elements apart", () -> matmul(weight, in, K, M, out, N - 1, 2));
-    refused("x: -1 rows", () -> matmul(weight, in, K, -1, out, K, 2));
-    refused("items [0, 3) of 2", () -> matmul(weight, in, K, M, out, K, 3));
+    refused(
+        "x has " + (M * rowBytes - 1) + " bytes, its shape needs " + M * rowBytes,
+        () -> matmul(weight, rows(shorter(in.data()), K), M, out, K, 2));
+    refused("y has 335 bytes, its shape needs 336", () -> matmul(weight, in, 2, out.asSlice(0, 335), K, 2));
+    ActivationRows near = new ActivationRows(ActivationFormat.INT8, K, rowBytes - 4, in.data());
+    refused(
+        "x: 3 rows of " + rowBytes + " bytes, " + (rowBytes - 4) + " bytes apart",
+        () -> matmul(weight, near, M, out, K, 2));
+    ActivationRows floats = ActivationRows.floats(x.segment(), K, K);
+    refused(
+        "x has rows of 64 elements as FLOAT32, the weight of Q8_0 needs 64 as INT8",
+        () -> matmul(weight, floats, M, out, K, 2));
+    refused("x has rows of 32 elements", () -> matmul(weight, rows(in.data(), 32), M, out, K, 2));
+    refused("y: 3 rows of 20 elements, 19 elements apart", () -> matmul(weight, in, M, out, N - 1, 2));
+    refused("x: -1 rows", () -> matmul(weight, in, -1, out, K, 2));
+    refused("items [0, 3) of 2", () -> matmul(weight, in, M, out, K, 3));
     Weight small = new Weight(DType.Q8_0, N, K, shorter(weight.data()));
-    refused("weight has ", () -> matmul(small, in, K, M, out, K, 2));
+    refused("weight has ", () -> matmul(small, in, M, out, K, 2));
     Weight odd = new Weight(DType.Q8_0, N, 33, weight.data());
-    refused("rows of 33 elements are not whole blocks of 32 of Q8_0", () -> matmul(odd, in, K, M, out, K, 2));
+    refused("rows of 33 elements are not whole blocks of 32 of Q8_0", () -> matmul(odd, in, M, out, K, 2));
     Weight negative = new Weight(DType.Q8_0, -1, K, weight.data());
-    refused("n is -1, expected at least 1", () -> matmul(negative, in, K, M, out, K, 0));
+    refused("n is -1, expected at least 1", () -> matmul(negative, in, M, out, K, 0));
     refused(
         "bias has 79 bytes, its shape needs 80",
-        () -> kernels.matmul(weight, out.asSlice(0, 79), in, K, M, out, K, 0, 2, bench.worker));
+        () -> kernels.matmul(weight, out.asSlice(0, 79), in, M, out, K, false, 0, 2, bench.worker));
+  }
+
+  @Test
+  void activations() {
+    MemorySegment in = x.segment();
+    long rowBytes = kernels.activationRowBytes(ActivationFormat.INT8, K);
+    ActivationRows packed = rows(bench.arena.allocate(M * rowBytes, 64), K);
+    refused("x has 767 bytes", () -> kernels.activationPack(shorter(in), K, M, packed, 0, 2, bench.worker));
+    refused("items [0, 3) of 2", () -> kernels.activationPack(in, K, M, packed, 0, 3, bench.worker));
+    refused(
+        "x: 3 rows of 64 elements, 63 elements apart",
+        () -> kernels.activationPack(in, K - 1, M, packed, 0, 2, bench.worker));
+    ActivationRows less = rows(shorter(packed.data()), K);
+    refused("packed has ", () -> kernels.activationPack(in, K, M, less, 0, 2, bench.worker));
+    ActivationRows readOnly = rows(packed.data().asReadOnly(), K);
+    refused("packed is read-only", () -> kernels.activationPack(in, K, M, readOnly, 0, 2, bench.worker));
+    assertThatThrownBy(() -> kernels.activationRowBytes(ActivationFormat.INT8, 33))
+        .hasMessage("rows of 33 elements are not whole blocks of 32 of INT8");
   }
 
   @Test
   void memoryThatKernelsCannotUse() {
     MemorySegment out = y.segment();
-    refused("x is on the heap", () -> matmul(weight, MemorySegment.ofArray(new float[M * K]), K, M, out, K, 2));
+    long bytes = M * kernels.activationRowBytes(ActivationFormat.INT8, K);
+    MemorySegment onHeap = MemorySegment.ofArray(new byte[(int) bytes]);
+    refused("x is on the heap", () -> matmul(weight, rows(onHeap, K), M, out, K, 2));
     MemorySegment released;
     try (Arena arena = Arena.ofConfined()) {
-      released = arena.allocate(M * K * 4, 4);
+      released = arena.allocate(bytes, 4);
     }
-    refused("x is memory that was already released", () -> matmul(weight, released, K, M, out, K, 2));
-    refused("x is not aligned to 4 bytes", () -> matmul(weight, x.segment().asSlice(1), K, 2, out, K, 2));
-    refused("y is read-only", () -> matmul(weight, x.segment(), K, M, out.asReadOnly(), K, 2));
+    refused("x is memory that was already released", () -> matmul(weight, rows(released, K), M, out, K, 2));
+    MemorySegment unaligned = bench.arena.allocate(bytes + 1, 4).asSlice(1);
+    refused("x is not aligned to 4 bytes", () -> matmul(weight, rows(unaligned, K), M, out, K, 2));
+    ActivationRows in = rows(bench.arena.allocate(bytes, 4), K);
+    refused("y is read-only", () -> matmul(weight, in, M, out.asReadOnly(), K, 2));
   }
 
   @Test
   void memoryOfAnotherThread() throws InterruptedException {
     try (Arena confined = Arena.ofConfined()) {
-      MemorySegment own = confined.allocate(M * K * 4, 4);
+      long bytes = M * kernels.activationRowBytes(ActivationFormat.INT8, K);
+      ActivationRows own = rows(confined.allocate(bytes, 4), K);
       Thread thread =
           new Thread(
               () ->
                   refused(
                       "x is memory that only another thread may use",
-                      () -> matmul(weight, own, K, M, y.segment(), K, 2)));
+                      () -> matmul(weight, own, M, y.segment(), K, 2)));
       Throwable[] thrown = new Throwable[1];
       thread.setUncaughtExceptionHandler((t, e) -> thrown[0] = e);
       thread.start();
@@ -173,11 +212,13 @@ class ArgumentContractTest {
   void rows() {
     MemorySegment in = x.segment();
     MemorySegment out = y.segment();
+    ActivationRows normed = ActivationRows.floats(out, K, K);
     refused(
         "weight has 255 bytes, its shape needs 256",
-        () -> kernels.rmsNorm(in, K, in.asSlice(0, 255), 1e-5f, M, K, out, K, 0, M, bench.worker));
-    refused("epsilon is NaN", () -> kernels.rmsNorm(in, K, in, Float.NaN, M, K, out, K, 0, M, bench.worker));
-    refused("n is 0", () -> kernels.rmsNorm(in, K, in, 1e-5f, M, 0, out, K, 0, M, bench.worker));
+        () -> kernels.rmsNorm(in, K, in.asSlice(0, 255), 1e-5f, M, normed, 0, M, bench.worker));
+    refused("epsilon is NaN", () -> kernels.rmsNorm(in, K, in, Float.NaN, M, normed, 0, M, bench.worker));
+    ActivationRows none = ActivationRows.floats(out, K, 0);
+    refused("k is 0", () -> kernels.rmsNorm(in, K, in, 1e-5f, M, none, 0, M, bench.worker));
     refused("scale is Infinity", () -> kernels.softmax(in, K, 1 / 0f, M, K, out, K, 0, M, bench.worker));
     refused("items [0, 4) of 3", () -> kernels.softmax(in, K, 1, M, K, out, K, 0, M + 1, bench.worker));
     refused(
@@ -244,6 +285,15 @@ class ArgumentContractTest {
     batch.contextLens().setAtIndex(JAVA_INT, 0, 2);
     refused("sequence 0 has 2 tokens in the cache, 3 queries", () -> attention(shape, bench.worker, 2));
     batch.contextLens().setAtIndex(JAVA_INT, 0, 20);
+    batch.items().setAtIndex(JAVA_INT, 5, 2);
+    refused("item 0 has splits [0, 2) of 1 and no partials", () -> attention(shape, bench.worker, 2));
+    batch.items().setAtIndex(JAVA_INT, 5, 1);
+    batch.items().setAtIndex(JAVA_INT, 6, 27);
+    refused("item 0 has 6 partials from 27 of 8 and ticket 0 of 8", () -> attention(shape, bench.worker, 2));
+    batch.items().setAtIndex(JAVA_INT, 6, 0);
+    batch.items().setAtIndex(JAVA_INT, 7, 8);
+    refused("item 0 has 6 partials from 0 of 8 and ticket 8 of 8", () -> attention(shape, bench.worker, 2));
+    batch.items().setAtIndex(JAVA_INT, 6, -1);
     batch.items().setAtIndex(JAVA_INT, 3, 4);
     refused("item 0 has queries [0, 4) of 3", () -> attention(shape, bench.worker, 2));
     batch.items().setAtIndex(JAVA_INT, 1, 2);
@@ -263,6 +313,10 @@ class ArgumentContractTest {
     kernels.kvCopyBlocks(caches, 64, numBlocks, pairs, 1, 0, caches.length, bench.worker);
   }
 
+  private void copyTwo(MemorySegment[] caches, MemorySegment two) {
+    kernels.kvCopyBlocks(caches, 64, 64, two, 2, 0, 2, bench.worker);
+  }
+
   @Test
   void kvCopyBlocks() {
     MemorySegment[] caches = {cache.k(), cache.v()};
@@ -271,6 +325,13 @@ class ArgumentContractTest {
     refused("pair 0 names block 64, the cache has 64 blocks", () -> copy(caches, 64));
     pairs.setAtIndex(JAVA_LONG, 1, 0);
     refused("pair 0 copies block 0 to itself", () -> copy(caches, 64));
+    MemorySegment two = bench.arena.allocate(JAVA_LONG, 4);
+    two.copyFrom(MemorySegment.ofArray(new long[] {1, 2, 2, 3}));
+    refused("pair 0 copies to block 2, which pair 1 reads", () -> copyTwo(caches, two));
+    two.copyFrom(MemorySegment.ofArray(new long[] {1, 2, 3, 1}));
+    refused("pair 1 copies to block 1, which pair 0 reads", () -> copyTwo(caches, two));
+    two.copyFrom(MemorySegment.ofArray(new long[] {1, 2, 3, 2}));
+    refused("pair 0 copies to block 2, which pair 1 copies to", () -> copyTwo(caches, two));
     refused("numPairs is -1", () -> kernels.kvCopyBlocks(caches, 64, 32, pairs, -1, 0, 0, bench.worker));
     refused("blockBytes is 0", () -> kernels.kvCopyBlocks(caches, 0, 32, pairs, 1, 0, 0, bench.worker));
   }

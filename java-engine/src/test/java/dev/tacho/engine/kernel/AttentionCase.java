@@ -1,5 +1,7 @@
 package dev.tacho.engine.kernel;
 
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -23,7 +25,7 @@ final class AttentionCase {
     }
   }
 
-  private static final DType[] KV_TYPES = {DType.F32, DType.F16, DType.BF16};
+  private static final DType[] KV_TYPES = {DType.F32, DType.F16, DType.BF16, DType.Q8_0};
 
   private final KernelBench bench;
   private final List<Sequence> sequences;
@@ -46,19 +48,37 @@ final class AttentionCase {
       DType dtype,
       List<Sequence> sequences,
       Random random) {
-    this.bench = bench;
-    this.sequences = sequences;
+    this(bench, randomShape(bench, headDim, kvHeads, group, random), dtype, sequences, random);
+  }
+
+  private static AttentionShape randomShape(
+      KernelBench bench, int headDim, int kvHeads, int group, Random random) {
+    int window = random.nextBoolean() ? 0 : 1 + random.nextInt(40);
+    return shape(
+        bench, headDim, kvHeads, group, window, random.nextInt(3) == 0 ? 5 : 0, random.nextInt(3) == 0, random);
+  }
+
+  static AttentionShape shape(
+      KernelBench bench,
+      int headDim,
+      int kvHeads,
+      int group,
+      int window,
+      float softcap,
+      boolean sinks,
+      Random random) {
     int heads = kvHeads * group;
-    Matrix sinks = bench.matrix(1, heads, heads).fill(random);
-    shape =
-        new AttentionShape(
-            heads,
-            kvHeads,
-            headDim,
-            (float) (1 / Math.sqrt(headDim)),
-            random.nextBoolean() ? 0 : 1 + random.nextInt(40),
-            random.nextInt(3) == 0 ? 5 : 0,
-            random.nextInt(3) == 0 ? sinks.segment() : null);
+    MemorySegment values = sinks ? bench.matrix(1, heads, heads).fill(random).segment() : null;
+    return new AttentionShape(heads, kvHeads, headDim, (float) (1 / Math.sqrt(headDim)), window, softcap, values);
+  }
+
+  AttentionCase(
+      KernelBench bench, AttentionShape shape, DType dtype, List<Sequence> sequences, Random random) {
+    this.bench = bench;
+    this.shape = shape;
+    this.sequences = sequences;
+    int kvHeads = shape.numKvHeads();
+    int headDim = shape.headDim();
     List<Integer> free = new ArrayList<>();
     int blocks = sequences.stream().mapToInt(s -> (s.context() + 15) / 16).sum();
     for (int block = 1; block < blocks + 3; block++) {
@@ -82,7 +102,8 @@ final class AttentionCase {
       fill(table, sequence.context(), random);
     }
     int rows = sequences.stream().mapToInt(Sequence::queries).sum();
-    q = bench.matrix(rows, heads * headDim, heads * headDim + random.nextInt(5)).fill(random);
+    int columns = shape.numHeads() * headDim;
+    q = bench.matrix(rows, columns, columns + random.nextInt(5)).fill(random);
   }
 
   private void fill(int[] table, int context, Random random) {
@@ -90,33 +111,44 @@ final class AttentionCase {
       for (int head = 0; head < cache.numKvHeads(); head++) {
         long start = cache.headOffset(table[token / 16], head);
         for (int d = 0; d < cache.headDim(); d++) {
-          Elements.set(cache.dtype(), cache.k(), start, 16L * d + token % 16, (float) random.nextGaussian());
-          Elements.set(
-              cache.dtype(), cache.v(), start, (long) token % 16 * cache.headDim() + d, (float) random.nextGaussian());
+          element(cache.k(), start, cache.keyIndex(token % 16, d), token, d, random);
+          element(cache.v(), start, cache.valueIndex(token % 16, d), token, d, random);
         }
       }
     }
   }
 
-  /** The whole step. */
-  AttentionBatch batch() {
-    AttentionBatch batch = empty(q.rows());
+  /** Normally distributed; of Q8_0 a random code, whose scale makes elements of about 1. */
+  private void element(MemorySegment to, long panel, long index, int token, int d, Random random) {
+    if (cache.dtype() == DType.Q8_0) {
+      Elements.set(DType.F16, to, panel + cache.scaleOffset(token % 16, d), 0, 1 / (64f + d % 32));
+      to.set(JAVA_BYTE, panel + cache.codesOffset() + index, (byte) random.nextInt());
+    } else {
+      Elements.set(cache.dtype(), to, panel, index, (float) random.nextGaussian());
+    }
+  }
+
+  /** The whole step, planned for so many workers. */
+  AttentionBatch batch(int workers) {
+    AttentionBatch batch = empty(q.rows(), workers);
     for (int i = 0; i < sequences.size(); i++) {
       add(batch, i, sequences.get(i).queries(), sequences.get(i).context());
     }
+    batch.plan();
     return batch;
   }
 
   /** One sequence alone, with {@code queries} tokens up to a context of {@code context}. */
   AttentionBatch part(int sequence, int queries, int context) {
-    AttentionBatch batch = empty(queries);
+    AttentionBatch batch = empty(queries, 1);
     add(batch, sequence, queries, context);
+    batch.plan();
     return batch;
   }
 
-  private AttentionBatch empty(int tokens) {
+  private AttentionBatch empty(int tokens, int workers) {
     AttentionBatch batch =
-        new AttentionBatch(bench.arena, sequences.size(), tokens, maxBlocks, cache.numKvHeads());
+        new AttentionBatch(bench.arena, sequences.size(), tokens, maxBlocks, workers, shape);
     batch.clear();
     batch.blockTable().fill((byte) 0x7f);
     return batch;

@@ -2,11 +2,13 @@ package dev.tacho.engine.kernel;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.Random;
 import java.util.stream.LongStream;
+import java.util.stream.Stream;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -19,10 +21,16 @@ import org.junit.jupiter.params.provider.ValueSource;
 @MethodSource("dev.tacho.engine.kernel.Implementation#available")
 class AttentionContractTest {
   private static final double TOLERANCE = 1e-5;
-  private static final int[] HEAD_DIMS = {32, 48, 64, 80, 96, 112, 128, 256, 40, 6};
+  private static final int[] HEAD_DIMS = {32, 48, 64, 80, 96, 112, 128, 40, 6};
   private static final int[] GROUPS = {1, 3, 7, 8};
-  private static final int[] BEFORE = {0, 1, 15, 16, 17, 47, 48, 63, 64, 65, 130};
+  private static final int[] BEFORE = {0, 1, 15, 16, 17, 47, 48, 63, 64, 65, 130, 500, 1030};
   private static final int[] QUERIES = {1, 1, 2, 15, 16, 17, 31, 32, 33, 40};
+
+  private static final int[] PRODUCT_HEAD_DIMS = {32, 64, 80, 96, 112, 128, 256};
+  private static final int[] LENGTHS = {0, 1, 15, 16, 17, 1000, 4097};
+  private static final DType[] KV_TYPES = {DType.F32, DType.F16, DType.BF16, DType.Q8_0};
+  private static final List<String> FEATURES = List.of("plain", "window", "softcap", "sinks");
+  private static final int[] WORKERS = {1, 3};
 
   private final Implementation implementation;
 
@@ -40,7 +48,7 @@ class AttentionContractTest {
     Random random = new Random(seed);
     try (KernelBench bench = new KernelBench(implementation)) {
       AttentionCase attention = mixed(bench, random);
-      AttentionBatch batch = attention.batch();
+      AttentionBatch batch = attention.batch(1 + random.nextInt(4));
       Matrix expected = attention.out();
       Matrix out = attention.out();
       Matrix pieces = attention.out();
@@ -55,6 +63,9 @@ class AttentionContractTest {
         attention.run(bench.kernels, batch, 0, pieces, cuts.get(c - 1), cuts.get(c), bench.worker);
       }
       out.assertSameBits("out in pieces", pieces);
+      AttentionBatch forOne = attention.batch(1);
+      attention.run(bench.kernels, forOne, 0, pieces, 0, forOne.numItems(), bench.worker);
+      out.assertSameBits("out planned for one worker", pieces);
     }
   }
 
@@ -65,7 +76,7 @@ class AttentionContractTest {
     try (KernelBench bench = new KernelBench(implementation)) {
       List<AttentionCase.Sequence> sequences = sequences(random);
       AttentionCase attention = new AttentionCase(bench, pick(HEAD_DIMS, random), 2, 3, sequences, random);
-      AttentionBatch batch = attention.batch();
+      AttentionBatch batch = attention.batch(3);
       Matrix together = attention.out();
       Matrix alone = attention.out();
       attention.run(bench.kernels, batch, 0, together, 0, batch.numItems(), bench.worker);
@@ -85,11 +96,11 @@ class AttentionContractTest {
   void aPromptInChunksGivesTheBitsThatItGivesAtOnce(long seed) {
     Random random = new Random(seed);
     try (KernelBench bench = new KernelBench(implementation)) {
-      int tokens = 100 + random.nextInt(30);
+      int tokens = 100 + random.nextInt(30) + random.nextInt(2) * 480;
       AttentionCase attention =
           new AttentionCase(
               bench, 32, 1, pick(GROUPS, random), List.of(new AttentionCase.Sequence(0, tokens)), random);
-      AttentionBatch batch = attention.batch();
+      AttentionBatch batch = attention.batch(2);
       Matrix atOnce = attention.out();
       Matrix inChunks = attention.out();
       attention.run(bench.kernels, batch, 0, atOnce, 0, batch.numItems(), bench.worker);
@@ -103,17 +114,44 @@ class AttentionContractTest {
     }
   }
 
-  @ParameterizedTest(name = "{0} tokens before, head size {1}, {2} heads a kv head")
-  @CsvSource({
-    "0, 64, 1", "1, 64, 8", "15, 80, 3", "16, 96, 7", "17, 112, 1", "1000, 128, 3", "1000, 256, 8", "999, 48, 7"
-  })
-  void aDecodeAtTheBordersOfBlocksEqualsTheOracle(int before, int headDim, int group) {
-    Random random = new Random(before * 31L + headDim);
+  /** What a case of the product is made of: an index into each of the lists. */
+  static Stream<Arguments> product() {
+    int[] sizes = {
+      PRODUCT_HEAD_DIMS.length, GROUPS.length, LENGTHS.length, KV_TYPES.length, FEATURES.size(), WORKERS.length
+    };
+    List<int[]> cases = Boolean.getBoolean("tacho.full") ? Combinations.all(sizes) : Combinations.pairwise(sizes);
+    return cases.stream()
+        .map(
+            c ->
+                Arguments.of(
+                    PRODUCT_HEAD_DIMS[c[0]],
+                    GROUPS[c[1]],
+                    LENGTHS[c[2]],
+                    KV_TYPES[c[3]],
+                    FEATURES.get(c[4]),
+                    WORKERS[c[5]]));
+  }
+
+  @ParameterizedTest(name = "head size {0}, {1} heads a kv head, {2} tokens before, {3}, {4}, {5} workers")
+  @MethodSource("product")
+  void theProductEqualsTheOracle(
+      int headDim, int group, int before, DType dtype, String feature, int workers) {
+    Random random = new Random(Objects.hash(headDim, group, before, dtype.id(), feature, workers));
     try (KernelBench bench = new KernelBench(implementation)) {
-      AttentionCase attention =
-          new AttentionCase(
-              bench, headDim, 2, group, List.of(new AttentionCase.Sequence(before, 1)), random);
-      AttentionBatch batch = attention.batch();
+      AttentionShape shape =
+          AttentionCase.shape(
+              bench,
+              headDim,
+              2,
+              group,
+              feature.equals("window") ? Math.max(1, before - 20) : 0,
+              feature.equals("softcap") ? 3 : 0,
+              feature.equals("sinks"),
+              random);
+      List<AttentionCase.Sequence> sequences =
+          List.of(new AttentionCase.Sequence(before, 1), new AttentionCase.Sequence(before % 100, 3));
+      AttentionCase attention = new AttentionCase(bench, shape, dtype, sequences, random);
+      AttentionBatch batch = attention.batch(workers);
       Matrix expected = attention.out();
       Matrix out = attention.out();
       attention.run(bench.oracle, batch, 0, expected, 0, batch.numItems(), bench.oracleWorker);

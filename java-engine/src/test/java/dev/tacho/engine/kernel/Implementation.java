@@ -56,6 +56,28 @@ public enum Implementation {
     String missing() {
       return NativeInstructionSets.missing(InstructionSet.AVX512);
     }
+  },
+  NATIVE_AVX512_VNNI {
+    @Override
+    public Kernels open() {
+      return NativeInstructionSets.open(InstructionSet.AVX512_VNNI);
+    }
+
+    @Override
+    String missing() {
+      return NativeInstructionSets.missing(InstructionSet.AVX512_VNNI);
+    }
+  },
+  NATIVE_AVX512_BF16 {
+    @Override
+    public Kernels open() {
+      return NativeInstructionSets.open(InstructionSet.AVX512_BF16);
+    }
+
+    @Override
+    String missing() {
+      return NativeInstructionSets.missing(InstructionSet.AVX512_BF16);
+    }
   };
 
   /** The kernels; what must be there and is not fails the test. */

@@ -42,11 +42,15 @@ final class KernelBench implements AutoCloseable {
         case F32 -> Elements.set(DType.F32, source, at, 0, (float) random.nextGaussian());
         case F16 -> Elements.set(DType.F16, source, at, 0, (float) random.nextGaussian());
         case BF16 -> Elements.set(DType.BF16, source, at, 0, (float) random.nextGaussian());
-        case Q8_0, Q4_0 -> {
-          Elements.set(DType.F16, source, at, 0, (float) random.nextGaussian() / 64);
-          byte[] codes = new byte[dtype.blockBytes() - 2];
+        case Q8_0, Q4_0, Q4_K, Q6_K -> {
+          byte[] codes = new byte[dtype.blockBytes()];
           random.nextBytes(codes);
-          MemorySegment.copy(MemorySegment.ofArray(codes), 0, source, at + 2, codes.length);
+          MemorySegment.copy(MemorySegment.ofArray(codes), 0, source, at, codes.length);
+          long scale = dtype == DType.Q6_K ? at + dtype.blockBytes() - 2 : at;
+          Elements.set(DType.F16, source, scale, 0, (float) random.nextGaussian() / 64);
+          if (dtype == DType.Q4_K) {
+            Elements.set(DType.F16, source, at + 2, 0, (float) random.nextGaussian() / 64);
+          }
         }
       }
     }
@@ -67,6 +71,49 @@ final class KernelBench implements AutoCloseable {
       assertThat(whole.get(java.lang.foreign.ValueLayout.JAVA_BYTE, i)).isEqualTo((byte) 0xff);
     }
     return weight;
+  }
+
+  /** Packs rows for weights of a type, in three ranges; what lies behind them must stay. */
+  ActivationRows packRows(Kernels by, DType dtype, Matrix x, KernelWorker on) {
+    return packRows(by, dtype, x.segment(), x.ld(), x.rows(), x.columns(), on);
+  }
+
+  private ActivationRows packRows(
+      Kernels by, DType dtype, MemorySegment x, int ldx, int m, int k, KernelWorker on) {
+    ActivationFormat format = by.activationFormat(dtype);
+    long rowBytes = by.activationRowBytes(format, k);
+    long bytes = m * rowBytes;
+    MemorySegment whole = arena.allocate(bytes + 64, 64);
+    poison(whole);
+    ActivationRows rows = new ActivationRows(format, k, rowBytes, whole.asSlice(0, bytes));
+    int blocks = Math.ceilDiv(k, Kernels.ACTIVATION_BLOCK);
+    by.activationPack(x, ldx, m, rows, blocks / 2, blocks, on);
+    by.activationPack(x, ldx, m, rows, 0, blocks / 3, on);
+    by.activationPack(x, ldx, m, rows, blocks / 3, blocks / 2, on);
+    for (long i = bytes; i < bytes + 64; i++) {
+      assertThat(whole.get(java.lang.foreign.ValueLayout.JAVA_BYTE, i)).isEqualTo((byte) 0xff);
+    }
+    return rows;
+  }
+
+  /** Activations that packing for the implementation's weights of a type leaves as they are, or nearly so. */
+  Matrix activations(DType dtype, int m, int k, int ld, Random random) {
+    Matrix x = matrix(m, k, ld).fill(random);
+    if (kernels.activationFormat(dtype) == ActivationFormat.BFLOAT16) {
+      for (int i = 0; i < m; i++) {
+        for (int j = 0; j < k; j++) {
+          x.set(i, j, Float.intBitsToFloat(Elements.bf16Bits(x.get(i, j)) << 16));
+        }
+      }
+    }
+    return x;
+  }
+
+  /** y = x * w of all rows and columns, the activations packed first. */
+  void matmul(Kernels by, Weight w, Matrix x, Matrix y, KernelWorker on) {
+    ActivationRows rows = packRows(by, w.dtype(), x, on);
+    int groups = ArgumentChecks.rowGroups(w.n());
+    by.matmul(w, null, rows, x.rows(), y.segment(), y.ld(), false, 0, groups, on);
   }
 
   /** Borders 0 <= a <= b <= ... <= items that cut the items at random, empty ranges included. */

@@ -2,6 +2,7 @@ package dev.tacho.engine.kernel;
 
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.within;
 
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -14,6 +15,7 @@ import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** The contract of kv_write and kv_copy_blocks, for every provider: the caches equal the oracle's to the bit. */
 @ParameterizedClass(name = "{0}")
@@ -33,7 +35,7 @@ class KvContractTest {
   @MethodSource("seeds")
   void kvWriteFillsTheSlotsAndNothingElse(long seed) {
     Random random = new Random(seed);
-    DType dtype = new DType[] {DType.F32, DType.F16, DType.BF16}[(int) (seed % 3)];
+    DType dtype = new DType[] {DType.F32, DType.F16, DType.BF16, DType.Q8_0}[(int) (seed % 4)];
     int headDim = new int[] {2, 30, 32, 48, 80, 128}[random.nextInt(6)];
     int kvHeads = 1 + random.nextInt(4);
     int tokens = 1 + random.nextInt(40);
@@ -92,6 +94,33 @@ class KvContractTest {
       int end,
       KernelWorker worker) {
     kernels.kvWrite(cache, slots, k.rows(), k.segment(), k.ld(), v.segment(), v.ld(), begin, end, worker);
+  }
+
+  @ParameterizedTest(name = "{0}")
+  @ValueSource(floats = {0, 1e-38f, 3e-6f, 1e-3f, 8e6f, 8.4e6f, Float.MAX_VALUE, Float.POSITIVE_INFINITY, Float.NaN})
+  void groupsOf8BitsThatNoScaleFitsAreZeroOrNan(float extreme) {
+    try (KernelBench bench = new KernelBench(implementation)) {
+      Matrix k = bench.matrix(1, 48, 48);
+      for (int j = 0; j < 48; j++) {
+        k.set(0, j, j == 40 ? extreme : j < 32 ? j : extreme / 64);
+      }
+      MemorySegment slots = bench.arena.allocate(JAVA_LONG, 1);
+      slots.set(JAVA_LONG, 0, 17);
+      KvCacheLayer cache = cache(bench, DType.Q8_0, 2, 1, 48);
+      KvCacheLayer expected = cache(bench, DType.Q8_0, 2, 1, 48);
+      write(bench.kernels, cache, slots, k, k, 0, 1, bench.worker);
+      write(bench.oracle, expected, slots, k, k, 0, 1, bench.oracleWorker);
+      assertThat(cache.k().mismatch(expected.k())).isEqualTo(-1);
+      assertThat(cache.v().mismatch(expected.v())).isEqualTo(-1);
+      long panel = cache.headOffset(1, 0);
+      float found = cache.value(panel, 1, 40);
+      if (!(extreme < 8.3e6f)) {
+        assertThat(found).isNaN();
+      } else {
+        assertThat(found).isCloseTo(extreme < 3.5e-6f ? 0 : extreme, within(extreme / 100));
+      }
+      assertThat(cache.key(panel, 1, 31)).isCloseTo(31, within(0.02f));
+    }
   }
 
   @ParameterizedTest(name = "{0}")

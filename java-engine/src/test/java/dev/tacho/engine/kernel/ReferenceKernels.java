@@ -7,6 +7,7 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static java.lang.foreign.ValueLayout.JAVA_SHORT_UNALIGNED;
 
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
@@ -46,6 +47,11 @@ final class ReferenceKernels implements Kernels {
   }
 
   @Override
+  public MemorySegment weightAllocate(Arena arena, long bytes) {
+    return arena.allocate(bytes, 64);
+  }
+
+  @Override
   public void weightPack(Weight weight, MemorySegment source, int begin, int end, KernelWorker worker) {
     for (int row = 16 * begin; row < Math.min(16 * end, weight.n()); row++) {
       for (int j = 0; j < weight.k(); j++) {
@@ -76,7 +82,40 @@ final class ReferenceKernels implements Kernels {
         int code = at % 32 < 16 ? pair % 16 : pair / 16;
         yield half(source.get(JAVA_SHORT_UNALIGNED, at / 32 * 18)) * (code - 8);
       }
+      case Q4_K -> q4k(source.asSlice(at / 256 * 144, 144).toArray(JAVA_BYTE), (int) (at % 256));
+      case Q6_K -> q6k(source.asSlice(at / 256 * 210, 210).toArray(JAVA_BYTE), (int) (at % 256));
     };
+  }
+
+  private static double half(byte[] bytes, int at) {
+    return half((short) ((bytes[at] & 0xff) | (bytes[at + 1] << 8)));
+  }
+
+  /** f16 scale, f16 min, 96 bits with eight scales and minima, 256 nibbles. */
+  private static double q4k(byte[] block, int j) {
+    int sub = j / 32;
+    int scale;
+    int min;
+    if (sub < 4) {
+      scale = block[4 + sub] & 0x3f;
+      min = block[8 + sub] & 0x3f;
+    } else {
+      scale = (block[8 + sub] & 0x0f) + (block[sub] & 0xc0) / 4;
+      min = (block[8 + sub] & 0xf0) / 16 + (block[4 + sub] & 0xc0) / 4;
+    }
+    int pair = block[16 + 32 * (j / 64) + j % 32] & 0xff;
+    int code = sub % 2 == 0 ? pair % 16 : pair / 16;
+    return half(block, 0) * scale * code - half(block, 2) * min;
+  }
+
+  /** 256 low nibbles, 256 pairs of bits, sixteen scales, f16 scale. */
+  private static double q6k(byte[] block, int j) {
+    int quarter = j % 128 / 32;
+    int pair = block[64 * (j / 128) + 32 * (quarter % 2) + j % 32] & 0xff;
+    int low = quarter < 2 ? pair % 16 : pair / 16;
+    int bits = block[128 + 32 * (j / 128) + j % 32] & 0xff;
+    int high = bits / (1 << (2 * quarter)) % 4;
+    return half(block, 208) * block[192 + j / 16] * (low + 16 * high - 32);
   }
 
   /** A half by its definition. */
@@ -123,33 +162,72 @@ final class ReferenceKernels implements Kernels {
   }
 
   @Override
+  public ActivationFormat activationFormat(DType weights) {
+    return weights.blockElements() > 1 ? ActivationFormat.INT8 : ActivationFormat.FLOAT32;
+  }
+
+  /** Doubles, also where they stand for 8-bit codes. */
+  @Override
+  public long activationRowBytes(ActivationFormat format, int k) {
+    return 8L * k;
+  }
+
+  @Override
+  public void activationPack(
+      MemorySegment x, int ldx, int m, ActivationRows packed, int begin, int end, KernelWorker worker) {
+    for (int block = begin; block < end; block++) {
+      int first = 32 * block;
+      for (int i = 0; i < m; i++) {
+        double[] values = load(x, i, ldx, first, Math.min(32, packed.k() - first));
+        if (packed.format() == ActivationFormat.INT8) {
+          roundTo8Bits(values);
+        }
+        for (int j = 0; j < values.length; j++) {
+          packed.data().set(JAVA_DOUBLE_UNALIGNED, i * packed.rowBytes() + 8L * (first + j), values[j]);
+        }
+        written += 4L * values.length;
+      }
+    }
+    count(Operation.ACTIVATION_PACK, begin == end || m == 0, worker);
+  }
+
+  /** Each value as the product of a code in [-127, 127] and the block's scale, both computed as floats are. */
+  private static void roundTo8Bits(double[] values) {
+    float largest = (float) Arrays.stream(values).map(Math::abs).max().orElseThrow();
+    for (int j = 0; j < values.length; j++) {
+      values[j] = Math.rint((float) values[j] * (127 / largest)) * (largest / 127);
+    }
+  }
+
+  @Override
   public void matmul(
       Weight w,
       @Nullable MemorySegment bias,
-      MemorySegment x,
-      int ldx,
+      ActivationRows x,
       int m,
       MemorySegment y,
       int ldy,
+      boolean accumulate,
       int begin,
       int end,
       KernelWorker worker) {
-    double[][] rows = new double[m][];
-    for (int i = 0; i < m; i++) {
-      rows[i] = load(x, i, ldx, 0, w.k());
-    }
     for (int column = 16 * begin; column < Math.min(16 * end, w.n()); column++) {
       double[] weights = doubles(w, column);
       read += rowBytes(w);
       for (int i = 0; i < m; i++) {
         double sum = bias == null ? 0 : bias.get(JAVA_FLOAT_UNALIGNED, 4L * column);
         for (int j = w.k() - 1; j >= 0; j--) {
-          sum += weights[j] * rows[i][j];
+          sum += weights[j] * x.data().get(JAVA_DOUBLE_UNALIGNED, i * x.rowBytes() + 8L * j);
           flops += 2;
+        }
+        if (accumulate) {
+          sum += load(y, i, ldy, column, 1)[0];
+          flops++;
         }
         store(y, i, ldy, column, new double[] {sum});
       }
     }
+    read += 4L * m * w.k();
     count(Operation.MATMUL, begin == end || m == 0, worker);
   }
 
@@ -160,12 +238,11 @@ final class ReferenceKernels implements Kernels {
       MemorySegment weight,
       float epsilon,
       int m,
-      int n,
-      MemorySegment y,
-      int ldy,
+      ActivationRows y,
       int begin,
       int end,
       KernelWorker worker) {
+    int n = y.k();
     double[] weights = load(weight, 0, n, 0, n);
     for (int i = begin; i < end; i++) {
       double[] values = load(x, i, ldx, 0, n);
@@ -174,7 +251,7 @@ final class ReferenceKernels implements Kernels {
         values[j] = values[j] / norm * weights[j];
         flops += 4; // square, sum, the two products
       }
-      store(y, i, ldy, 0, values);
+      store(y.data(), i, (int) (y.rowBytes() / 4), 0, values);
     }
     count(Operation.RMS_NORM, begin == end, worker);
   }
@@ -228,7 +305,13 @@ final class ReferenceKernels implements Kernels {
       for (int head = begin; slot >= 0 && head < end; head++) {
         double[] keys = load(k, token, ldk, head * size, size);
         double[] values = load(v, token, ldv, head * size, size);
-        long start = (slot / 16 * cache.numKvHeads() + head) * size * 16;
+        long panel = (slot / 16 * cache.numKvHeads() + head) * panelBytes(cache);
+        if (cache.dtype() == DType.Q8_0) {
+          putScaled(cache.k(), panel, size, (int) (slot % 16), true, keys);
+          putScaled(cache.v(), panel, size, (int) (slot % 16), false, values);
+          continue;
+        }
+        long start = panel / (cache.dtype() == DType.F32 ? 4 : 2);
         for (int d = 0; d < size; d++) {
           put(cache.dtype(), cache.k(), start + d * 16L + slot % 16, keys[d]);
           put(cache.dtype(), cache.v(), start + slot % 16 * size + d, values[d]);
@@ -236,6 +319,33 @@ final class ReferenceKernels implements Kernels {
       }
     }
     count(Operation.KV_WRITE, begin == end || tokens == 0, worker);
+  }
+
+  /** Bytes of one head in one block. */
+  private static long panelBytes(KvCacheLayer cache) {
+    int size = cache.headDim();
+    return switch (cache.dtype()) {
+      case F32 -> 64L * size;
+      case Q8_0 -> 16L * size + 32L * ((size + 31) / 32);
+      default -> 32L * size;
+    };
+  }
+
+  /** Groups of 32 elements: scale m / 127 as a half, codes to the nearest, the even one of two. */
+  private void putScaled(MemorySegment cache, long panel, int size, int slot, boolean keys, double[] values) {
+    long codes = panel + 32L * ((size + 31) / 32);
+    for (int first = 0; first < size; first += 32) {
+      int end = Math.min(first + 32, size);
+      float largest = (float) Arrays.stream(values, first, end).map(Math::abs).reduce(0, Math::max);
+      float unit = largest / 127;
+      float scale = unit < 65520 ? Float.float16ToFloat(Float.floatToFloat16(unit)) : Float.NaN;
+      cache.set(JAVA_SHORT_UNALIGNED, panel + (first / 32 * 16L + slot) * 2, Float.floatToFloat16(scale));
+      for (int d = first; d < end; d++) {
+        float code = scale > 0 ? (float) values[d] * (1 / unit) : 0;
+        cache.set(JAVA_BYTE, codes + (keys ? d * 16L + slot : (long) slot * size + d), (byte) Math.rint(code));
+      }
+      written += 2 + end - first;
+    }
   }
 
   /** Stores the nearest element, the even one of two: found by looking at the candidates around it. */
@@ -276,28 +386,27 @@ final class ReferenceKernels implements Kernels {
       KernelWorker worker) {
     int size = shape.headDim();
     int group = shape.numHeads() / shape.numKvHeads();
-    int elementBytes = cache.dtype() == DType.F32 ? 4 : 2;
     for (int item = begin; item < end; item++) {
-      int sequence = batch.items().getAtIndex(JAVA_INT, 4L * item);
-      int kvHead = batch.items().getAtIndex(JAVA_INT, 4L * item + 1);
-      int firstQuery = batch.items().getAtIndex(JAVA_INT, 4L * item + 2);
-      int endQuery = batch.items().getAtIndex(JAVA_INT, 4L * item + 3);
+      int[] members = batch.items().asSlice(32L * item, 32).toArray(JAVA_INT);
+      int sequence = members[0];
+      int kvHead = members[1];
       int start = batch.qStarts().getAtIndex(JAVA_INT, sequence);
       int queries = batch.qStarts().getAtIndex(JAVA_INT, sequence + 1L) - start;
       int context = batch.contextLens().getAtIndex(JAVA_INT, sequence);
       boolean[] seen = new boolean[context];
-      for (int query = firstQuery; query < endQuery; query++) {
+      for (int query = members[2]; query < members[3]; query++) {
         int position = context - queries + query;
         int from = shape.window() == 0 ? 0 : Math.max(0, position - shape.window() + 1);
-        Arrays.fill(seen, from, position + 1, true);
-        for (int head = kvHead * group; head < (kvHead + 1) * group; head++) {
+        for (int key = Math.max(from, 512 * members[4]); key < Math.min(position + 1, 512 * members[5]); key++) {
+          seen[key] = true;
+          flops += 4L * size * group; // q . k and weight * v
+        }
+        for (int head = kvHead * group; members[4] == 0 && head < (kvHead + 1) * group; head++) {
           double[] wanted = load(q, start + query, ldq, head * size, size);
           double[] scores = new double[position + 1 - from];
           for (int i = 0; i < scores.length; i++) {
-            long keys = block(cache, batch, sequence, from + i, kvHead);
             for (int d = 0; d < size; d++) {
-              scores[i] += wanted[d] * element(cache.dtype(), cache.k(), keys + d * 16L + (from + i) % 16);
-              flops += 2;
+              scores[i] += wanted[d] * element(cache, true, batch, sequence, from + i, kvHead, d);
             }
             scores[i] *= shape.scale();
             if (shape.softcap() > 0) {
@@ -309,7 +418,7 @@ final class ReferenceKernels implements Kernels {
         }
       }
       for (boolean key : seen) {
-        read += key ? 2L * size * elementBytes : 0;
+        read += key ? panelBytes(cache) / 8 : 0; // K and V of one of 16 tokens
       }
     }
     count(Operation.ATTENTION, begin == end, worker);
@@ -335,10 +444,8 @@ final class ReferenceKernels implements Kernels {
     for (int i = 0; i < scores.length; i++) {
       double weight = Math.exp(scores[i] - max);
       total += weight;
-      long values = block(cache, batch, sequence, from + i, kvHead);
       for (int d = 0; d < size; d++) {
-        sum[d] += weight * element(cache.dtype(), cache.v(), values + (from + i) % 16L * size + d);
-        flops += 2;
+        sum[d] += weight * element(cache, false, batch, sequence, from + i, kvHead, d);
       }
     }
     for (int d = 0; d < size; d++) {
@@ -347,11 +454,20 @@ final class ReferenceKernels implements Kernels {
     return sum;
   }
 
-  /** The first element of a key's block and head, the same in K and V. */
-  private static long block(KvCacheLayer cache, AttentionBatch batch, int sequence, int key, int kvHead) {
+  /** Element d of a key or a value. */
+  private static double element(
+      KvCacheLayer cache, boolean ofKey, AttentionBatch batch, int sequence, int key, int kvHead, int d) {
+    MemorySegment of = ofKey ? cache.k() : cache.v();
+    int size = cache.headDim();
     long entry = (long) sequence * batch.blockTableStride() + key / 16;
     long block = batch.blockTable().getAtIndex(JAVA_INT, entry);
-    return (block * cache.numKvHeads() + kvHead) * cache.headDim() * 16;
+    long panel = (block * cache.numKvHeads() + kvHead) * panelBytes(cache);
+    long index = ofKey ? d * 16L + key % 16 : key % 16L * size + d;
+    if (cache.dtype() == DType.Q8_0) {
+      double scale = half(of.get(JAVA_SHORT_UNALIGNED, panel + (d / 32 * 16L + key % 16) * 2));
+      return scale * of.get(JAVA_BYTE, panel + 32L * ((size + 31) / 32) + index);
+    }
+    return element(cache.dtype(), of, panel / (cache.dtype() == DType.F32 ? 4 : 2) + index);
   }
 
   @Override

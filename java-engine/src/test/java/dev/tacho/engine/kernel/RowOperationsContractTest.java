@@ -9,6 +9,7 @@ import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
@@ -52,11 +53,32 @@ class RowOperationsContractTest {
           n,
           x,
           (kernels, y, begin, end, worker) ->
-              kernels.rmsNorm(
-                  x.segment(), x.ld(), weight.segment(), 1e-5f, m, n, y.segment(), y.ld(), begin, end, worker),
+              kernels.rmsNorm(x.segment(), x.ld(), weight.segment(), 1e-5f, m, floats(y), begin, end, worker),
           (kernels, y, begin, end, worker) ->
-              kernels.rmsNorm(
-                  y.segment(), y.ld(), weight.segment(), 1e-5f, m, n, y.segment(), y.ld(), begin, end, worker));
+              kernels.rmsNorm(y.segment(), y.ld(), weight.segment(), 1e-5f, m, floats(y), begin, end, worker));
+    }
+  }
+
+  private static ActivationRows floats(Matrix y) {
+    return ActivationRows.floats(y.segment(), y.ld(), y.columns());
+  }
+
+  @ParameterizedTest(name = "{0}")
+  @EnumSource(DType.class)
+  void rmsNormWritesWhatPackingItWouldGive(DType dtype) {
+    try (KernelBench bench = new KernelBench(implementation)) {
+      int n = 96;
+      Random random = new Random(dtype.id());
+      Matrix x = bench.matrix(3, n, n).fill(random);
+      Matrix normed = bench.matrix(3, n, n);
+      Kernels kernels = bench.kernels;
+      MemorySegment weight = bench.matrix(1, n, n).fill(random).segment();
+      kernels.rmsNorm(x.segment(), n, weight, 1e-5f, 3, floats(normed), 0, 3, bench.worker);
+      ActivationRows packed = bench.packRows(kernels, dtype, normed, bench.worker);
+      MemorySegment data = bench.arena.allocate(3 * packed.rowBytes(), 4);
+      ActivationRows direct = new ActivationRows(packed.format(), n, packed.rowBytes(), data);
+      kernels.rmsNorm(x.segment(), n, weight, 1e-5f, 3, direct, 0, 3, bench.worker);
+      assertThat(data.mismatch(packed.data())).as("first byte that differs").isEqualTo(-1);
     }
   }
 

@@ -56,4 +56,33 @@ class BlockResidencyTest {
     assertThat(evictions).isEmpty();
     assertThatThrownBy(() -> residency(2, 0)).hasMessage("kv_cache_metrics_sample must be in (0, 1], is 0.0");
   }
+
+  @Test
+  void theLatestGapsAreRightHoweverOftenABlockIsUsed() {
+    BlockResidency r = residency(2, 1);
+    r.setNanos(0);
+    r.allocated(1);
+    for (int use = 1; use <= 21; use++) {
+      r.setNanos((long) use * use);
+      r.reused(1);
+    }
+    r.setNanos(500);
+    r.evicted(1);
+    assertThat(evictions).containsExactly("500 59 [37, 39, 41]");
+  }
+
+  @Test
+  void withoutPrefixCachingNoEvictionIsReported() {
+    for (boolean caching : new boolean[] {false, true}) {
+      evictions.clear();
+      KvBlockPool pool = new KvBlockPool(2, 16, caching);
+      pool.watch(residency(2, 1));
+      for (int i = 0; i < 2; i++) {
+        BlockTable table = new BlockTable();
+        pool.allocate(1, table);
+        pool.release(table);
+      }
+      assertThat(evictions).hasSize(caching ? 1 : 0);
+    }
+  }
 }

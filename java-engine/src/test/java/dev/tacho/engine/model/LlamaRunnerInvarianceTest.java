@@ -26,7 +26,8 @@ class LlamaRunnerInvarianceTest {
   @TempDir static Path folder;
 
   static Stream<Arguments> kernelsAndTypes() {
-    return TestKernels.with((Object[]) DType.values());
+    return TestKernels.with(
+        Stream.of(DType.values()).filter(dtype -> TinyModel.EMBEDDING % dtype.blockElements() == 0).toArray());
   }
 
   private static ModelRig rig(Kernels kernels, DType dtype, ModelRig.Shape shape) {
@@ -63,7 +64,8 @@ class LlamaRunnerInvarianceTest {
     List<float[]> whole = logitsOf(kernels, dtype, ModelRig.Shape.f32(2), prompt);
     for (int chunk : new int[] {32, 7}) {
       List<float[]> chunked =
-          logitsOf(kernels, dtype, new ModelRig.Shape(DType.F32, 2, chunk, Math.min(chunk, 4), 512), prompt);
+          logitsOf(
+              kernels, dtype, ModelRig.Shape.f32(2).withMaxTokens(chunk).withMaxSequences(Math.min(chunk, 4)), prompt);
       assertThat(chunked).as("chunks of %s", chunk).containsExactlyElementsOf(whole);
     }
   }
@@ -84,7 +86,7 @@ class LlamaRunnerInvarianceTest {
   @MethodSource("kernelsAndTypes")
   void prefillOfOthersBesideADecodeChangesNoBit(Kernels kernels, DType dtype) {
     int[] prompt = prompt(4, 19);
-    try (ModelRig rig = rig(kernels, dtype, new ModelRig.Shape(DType.F32, 2, 48, 6, 512))) {
+    try (ModelRig rig = rig(kernels, dtype, ModelRig.Shape.f32(2).withMaxTokens(48).withMaxSequences(6))) {
       rig.generate(prompt, 16);
       List<float[]> alone = List.copyOf(rig.logits("only"));
       rig.add("decoding", prompt, 16);

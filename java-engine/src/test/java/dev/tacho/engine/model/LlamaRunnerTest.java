@@ -13,6 +13,9 @@ import dev.tacho.engine.parallel.WorkerTeam;
 import dev.tacho.engine.scheduler.Sequence;
 import dev.tacho.engine.scheduler.StepPlan;
 import dev.tacho.engine.scheduler.StepResult;
+import dev.tacho.metrics.perf.ExactWork;
+import dev.tacho.metrics.perf.ModelShape;
+import dev.tacho.metrics.perf.WorkEstimate;
 import java.lang.management.ManagementFactory;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
@@ -82,14 +85,59 @@ class LlamaRunnerTest {
   }
 
   @Test
-  void oneStepIsInFlightAtATime() {
+  void aFailureWithAStepBehindItLeavesTheRunnerReady() {
+    AtomicReference<Throwable> failure = new AtomicReference<>();
+    int[] expected;
+    try (ModelRig rig = rig()) {
+      expected = rig.generate(PROMPT, 6);
+    }
+    try (ModelRig rig = rig(failing("attention", failure), ModelRig.Shape.f32(2).asynchronous())) {
+      for (int round = 0; round < 20; round++) {
+        failure.set(new IllegalStateException("injected"));
+        Sequence lost = rig.add("lost", PROMPT, 6);
+        StepPlan plan = rig.schedule();
+        StepHandle handle = rig.runner().launch(plan);
+        StepPlan behind = rig.schedule();
+        assertThat(behind.sequence(0)).isSameAs(lost);
+        StepHandle handleBehind = rig.runner().launch(behind);
+        assertThatThrownBy(() -> rig.runner().await(handle)).isSameAs(failure.get());
+        assertThatThrownBy(() -> rig.runner().await(handleBehind)).isSameAs(failure.get());
+        rig.fail(plan);
+        rig.fail(behind);
+        assertThat(lost.isLive()).isFalse();
+        failure.set(null);
+        assertThat(rig.generate(PROMPT, 6)).isEqualTo(expected);
+      }
+    }
+  }
+
+  @Test
+  void twoStepsAreInFlightAtATimeAndTheOldestIsAwaitedFirst() {
     try (ModelRig rig = rig()) {
       rig.add("first", PROMPT, 4);
       StepPlan plan = rig.schedule();
-      StepHandle handle = rig.runner().launch(plan);
-      assertThatThrownBy(() -> rig.runner().launch(plan)).isInstanceOf(IllegalStateException.class);
-      assertThat(rig.runner().await(handle).tokenCount(0)).isEqualTo(1);
-      assertThatThrownBy(() -> rig.runner().await(handle)).isInstanceOf(IllegalStateException.class);
+      StepHandle first = rig.runner().launch(plan);
+      StepHandle second = rig.runner().launch(plan);
+      assertThatThrownBy(() -> rig.runner().launch(plan)).hasMessage("2 steps are in flight");
+      assertThatThrownBy(() -> rig.runner().await(second)).isInstanceOf(IllegalStateException.class);
+      int token = rig.runner().await(first).token(0, 0);
+      assertThat(rig.runner().await(second).token(0, 0)).as("the same step again").isEqualTo(token);
+      assertThatThrownBy(() -> rig.runner().await(second)).isInstanceOf(IllegalStateException.class);
+    }
+  }
+
+  /** A plan with a placeholder, and the step that should sample it awaited already or not launched at all. */
+  @Test
+  void aTokenThatNoStepInFlightSamplesIsRefused() {
+    try (ModelRig rig = rig(TestKernels.scalar(), ModelRig.Shape.f32(1).asynchronous())) {
+      rig.add("first", PROMPT, 4);
+      StepHandle handle = rig.runner().launch(rig.schedule());
+      StepPlan following = rig.schedule();
+      assertThat(following.startPosition(0)).isEqualTo(PROMPT.length);
+      rig.runner().await(handle);
+      assertThatThrownBy(() -> rig.runner().launch(following))
+          .isInstanceOf(IllegalArgumentException.class)
+          .hasMessageContaining("first");
     }
   }
 
@@ -159,7 +207,7 @@ class LlamaRunnerTest {
   @Test
   void aBlockOutsideTheCacheIsRefused() {
     Path model = new TinyModel(9, DType.F32).write(folder.resolve("model.gguf"));
-    ModelRig.Shape few = new ModelRig.Shape(DType.F32, 1, 64, 1, 32);
+    ModelRig.Shape few = ModelRig.Shape.f32(1).withMaxTokens(64).withMaxSequences(1).withMaxContext(32);
     try (ModelRig large = new ModelRig(model, TestKernels.scalar(), ModelRig.Shape.f32(1));
         ModelRig small = new ModelRig(model, TestKernels.scalar(), few)) {
       large.add("first", new int[32], 4);
@@ -199,7 +247,7 @@ class LlamaRunnerTest {
     try (ModelRig rig = new ModelRig(model, TestKernels.scalar(), ModelRig.Shape.f32(1));
         KvMemory memory = new KvMemory(layout, 8);
         WorkerTeam team = new WorkerTeam("refused", 1)) {
-      assertThatThrownBy(() -> new LlamaRunner(rig.weights(), memory, new RunnerLimits(8, 1, 64), team))
+      assertThatThrownBy(() -> new LlamaRunner(rig.weights(), memory, new RunnerLimits(8, 1, 64, 0), team))
           .isInstanceOf(IllegalArgumentException.class)
           .hasMessageContaining("3 layers");
     }
@@ -213,8 +261,9 @@ class LlamaRunnerTest {
         rig.step();
         long perToken =
             2L * TinyModel.LAYERS * TinyModel.EMBEDDING * (64 + 32 + 32 + 64 + 3 * TinyModel.FEED_FORWARD);
+        long added = 2L * TinyModel.LAYERS * TinyModel.EMBEDDING;
         long output = 2L * TinyModel.EMBEDDING * TinyModel.VOCABULARY;
-        assertThat(rig.runner().counters(Operation.MATMUL).flops()).isEqualTo(20 * perToken + output);
+        assertThat(rig.runner().counters(Operation.MATMUL).flops()).isEqualTo(20 * (perToken + added) + output);
         long keys = 20 * 21 / 2;
         assertThat(rig.runner().counters(Operation.ATTENTION).flops())
             .isEqualTo(TinyModel.LAYERS * 4 * keys * TinyModel.HEADS * TinyModel.HEAD_DIM);
@@ -222,6 +271,38 @@ class LlamaRunnerTest {
         assertThat(rig.runner().counters(Operation.RMS_NORM).calls()).isPositive();
       }
     }
+  }
+
+  @Test
+  void countersOfOneWorkerAreTheExactWorkOfTheShapes() {
+    ExactWork exact = new ExactWork(ModelShape.dense(TinyModel.LAYERS, TinyModel.EMBEDDING, TinyModel.HEADS,
+        TinyModel.KV_HEADS, TinyModel.HEAD_DIM, TinyModel.FEED_FORWARD, TinyModel.VOCABULARY, 4, 4, 4));
+    try (ModelRig rig = rig(TestKernels.scalar(), ModelRig.Shape.f32(1))) {
+      long[] before = counted(rig);
+      rig.add("only", PROMPT, 3);
+      rig.step();
+      rig.step();
+      long[] after = counted(rig);
+      WorkEstimate expected = new WorkEstimate();
+      exact.add(PROMPT.length, 0, 1);
+      exact.count(expected);
+      exact.reset();
+      exact.add(1, PROMPT.length, 1);
+      exact.count(expected);
+      assertThat(new long[] {after[0] - before[0], after[1] - before[1], after[2] - before[2]})
+          .containsExactly(expected.flops(), expected.readBytes(), expected.writeBytes());
+    }
+  }
+
+  private static long[] counted(ModelRig rig) {
+    long[] sums = new long[3];
+    for (Operation operation : Operation.values()) {
+      OperationCounters counters = rig.runner().counters(operation);
+      sums[0] += counters.flops();
+      sums[1] += counters.readBytes();
+      sums[2] += counters.writeBytes();
+    }
+    return sums;
   }
 
   @Test
@@ -252,10 +333,12 @@ class LlamaRunnerTest {
   void theScratchIsComputedBeforeItIsTaken() {
     try (ModelRig rig = rig()) {
       ModelConfig config = rig.config();
-      long small = LlamaRunner.scratchBytes(config, new RunnerLimits(64, 4, 256), TestKernels.scalar(), 2);
-      long large = LlamaRunner.scratchBytes(config, new RunnerLimits(128, 4, 256), TestKernels.scalar(), 2);
+      long small = LlamaRunner.scratchBytes(config, new RunnerLimits(64, 4, 256, 0), TestKernels.scalar(), 2);
+      long large = LlamaRunner.scratchBytes(config, new RunnerLimits(128, 4, 256, 0), TestKernels.scalar(), 2);
       long rowFloats = 2 * 64 + 2 * 64 + 2 * 32 + 2 * TinyModel.FEED_FORWARD + 16;
-      assertThat(large - small).isBetween(64 * rowFloats * Float.BYTES, 64 * (rowFloats + 32) * Float.BYTES);
+      long packed = 128 + 128; // 36 bytes for 32 elements of 64 and of 96, in whole cache lines
+      long rowBytes = rowFloats * Float.BYTES + packed;
+      assertThat(large - small).isBetween(64 * rowBytes, 64 * (rowBytes + 32 * Float.BYTES));
     }
   }
 

@@ -36,18 +36,36 @@ final class ModelRig implements AutoCloseable {
    * @param maxTokens tokens of a step
    * @param maxSequences sequences of a step
    * @param maxContext tokens of a sequence
+   * @param async a step is planned before the output of the one before is known
+   * @param drafts of a sequence in a step
    */
-  record Shape(DType kvType, int threads, int maxTokens, int maxSequences, int maxContext) {
+  record Shape(DType kvType, int threads, int maxTokens, int maxSequences, int maxContext, boolean async, int drafts) {
     static Shape f32(int threads) {
-      return new Shape(DType.F32, threads, 512, 16, 512);
+      return new Shape(DType.F32, threads, 512, 16, 512, false, 0);
     }
 
     Shape withMaxTokens(int tokens) {
-      return new Shape(kvType, threads, tokens, maxSequences, maxContext);
+      return new Shape(kvType, threads, tokens, maxSequences, maxContext, async, drafts);
+    }
+
+    Shape withMaxSequences(int sequences) {
+      return new Shape(kvType, threads, maxTokens, sequences, maxContext, async, drafts);
     }
 
     Shape withKvType(DType dtype) {
-      return new Shape(dtype, threads, maxTokens, maxSequences, maxContext);
+      return new Shape(dtype, threads, maxTokens, maxSequences, maxContext, async, drafts);
+    }
+
+    Shape withMaxContext(int tokens) {
+      return new Shape(kvType, threads, maxTokens, maxSequences, tokens, async, drafts);
+    }
+
+    Shape withDrafts(int count) {
+      return new Shape(kvType, threads, maxTokens, maxSequences, maxContext, async, count);
+    }
+
+    Shape asynchronous() {
+      return new Shape(kvType, threads, maxTokens, maxSequences, maxContext, true, drafts);
     }
   }
 
@@ -69,7 +87,7 @@ final class ModelRig implements AutoCloseable {
     KvLayout layout = new KvLayout(config.layers(), config.kvHeads(), config.headDim(), shape.kvType());
     int blocks = 1 + shape.maxSequences() * KvLayout.blocksForTokens(context);
     memory = new KvMemory(layout, blocks);
-    RunnerLimits limits = new RunnerLimits(shape.maxTokens(), shape.maxSequences(), context);
+    RunnerLimits limits = new RunnerLimits(shape.maxTokens(), shape.maxSequences(), context, shape.drafts());
     runner = new LlamaRunner(weights, memory, limits, team);
     scheduler =
         new Scheduler(
@@ -77,6 +95,8 @@ final class ModelRig implements AutoCloseable {
                 .maxNumBatchedTokens(shape.maxTokens())
                 .maxNumSeqs(shape.maxSequences())
                 .maxModelLen(context)
+                .asyncScheduling(shape.async())
+                .numSpeculativeTokens(shape.drafts())
                 .build(),
             new KvBlockPool(blocks, KvCacheLayer.BLOCK_TOKENS, false),
             new SilentListener());
@@ -115,6 +135,11 @@ final class ModelRig implements AutoCloseable {
   /** Takes a result in. */
   void update(StepPlan plan, StepResult result) {
     scheduler.update(plan, result, ++nanos, outputs);
+  }
+
+  /** Gives a sequence drafts for its next step. */
+  void setDrafts(Sequence sequence, int[] ids) {
+    scheduler.setDrafts(sequence, ids, ids.length);
   }
 
   /** Ends the sequences of a step that failed. */

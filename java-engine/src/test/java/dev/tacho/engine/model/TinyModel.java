@@ -131,6 +131,7 @@ final class TinyModel {
       case F32 -> fill(elements, () -> bytes.putFloat(next(mean, deviation)));
       case F16 -> fill(elements, () -> bytes.putShort(Float.floatToFloat16(next(mean, deviation))));
       case BF16 -> fill(elements, () -> bytes.putShort(Elements.bf16Bits(next(mean, deviation))));
+      case Q4_K, Q6_K -> throw new IllegalArgumentException("rows of this model are too short for " + dtype);
       case Q8_0, Q4_0 -> {
         float codes = dtype == DType.Q8_0 ? 64 : 4;
         fill(elements / dtype.blockElements(), () -> {

@@ -120,6 +120,91 @@ class WorkerTeamTest {
     }
   }
 
+  @ParameterizedTest(name = "{0} members, parking {1}")
+  @CsvSource({"1, false", "1, true", "2, false", "2, true", "5, true"})
+  void aTaskBeginsWhenEveryMemberHasEndedTheOneBefore(int size, boolean parking) {
+    Random random = new Random(size);
+    long[] ended = new long[size];
+    AtomicInteger early = new AtomicInteger();
+    try (WorkerTeam team = new WorkerTeam("test", size, parking ? PARKING : SPINNING)) {
+      for (int launch = 0; launch < 3000; launch++) {
+        long number = launch;
+        long delay = random.nextInt(20_000);
+        team.launch(
+            member -> {
+              for (long other : ended) {
+                if (other != number && other != number + 1) {
+                  early.incrementAndGet();
+                }
+              }
+              if (member.index() == number % size) {
+                LockSupport.parkNanos(delay);
+              }
+              member.barrier();
+              ended[member.index()] = number + 1;
+            });
+        if (launch > 0) {
+          team.await();
+        }
+      }
+      team.await();
+    }
+    assertThat(early).hasValue(0);
+    assertThat(ended).containsOnly(3000);
+  }
+
+  @Test
+  void aFailureBelongsToItsTaskAlone() {
+    IllegalStateException first = new IllegalStateException("first");
+    IllegalStateException third = new IllegalStateException("third");
+    AtomicInteger meetings = new AtomicInteger();
+    try (WorkerTeam team = new WorkerTeam("test", 3, PARKING)) {
+      for (int round = 0; round < 500; round++) {
+        int failing = round % 3;
+        team.launch(member -> throwOrMeet(member, failing, first));
+        team.launch(
+            member -> {
+              member.barrier();
+              meetings.incrementAndGet();
+            });
+        assertThatThrownBy(team::await).isSameAs(first);
+        team.launch(member -> throwOrMeet(member, failing, third));
+        team.await();
+        assertThat(meetings.getAndSet(0)).isEqualTo(3);
+        assertThatThrownBy(team::await).isSameAs(third);
+      }
+    }
+  }
+
+  private static void throwOrMeet(TeamMember member, int failing, IllegalStateException failure) {
+    if (member.index() == failing) {
+      throw failure;
+    }
+    member.barrier();
+  }
+
+  @Test
+  void theGapBeforeATaskIsTheTimeWithoutOne() {
+    try (WorkerTeam team = new WorkerTeam("test", 2, PARKING)) {
+      team.launch(member -> {});
+      team.await();
+      long ended = System.nanoTime();
+      LockSupport.parkNanos(3_000_000);
+      long without = System.nanoTime() - ended;
+      team.launch(member -> LockSupport.parkNanos(1_000_000));
+      team.launch(member -> {});
+      assertThat(team.await()).isGreaterThanOrEqualTo(without);
+      long least = team.await();
+      for (int round = 0; round < 20; round++) {
+        team.launch(member -> LockSupport.parkNanos(1_000_000));
+        team.launch(member -> {});
+        team.await();
+        least = Math.min(least, team.await());
+      }
+      assertThat(least).as("behind a task that runs for a millisecond").isBetween(0L, 500_000L);
+    }
+  }
+
   @Test
   void anErrorComesOutOfAwaitAsItIs() {
     try (WorkerTeam team = new WorkerTeam("test", 2)) {
@@ -215,7 +300,9 @@ class WorkerTeamTest {
     try (WorkerTeam team = new WorkerTeam("test", 1)) {
       assertThatThrownBy(team::await).hasMessage("nothing was launched");
       team.launch(member -> {});
-      assertThatThrownBy(() -> team.launch(member -> {})).hasMessage("the last task was not awaited");
+      team.launch(member -> {});
+      assertThatThrownBy(() -> team.launch(member -> {})).hasMessage("2 tasks were not awaited");
+      team.await();
       team.await();
       Runnable closing = team::close;
       team.launch(member -> closing.run());

@@ -1,6 +1,7 @@
 package dev.tacho.engine.sampling;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import com.sun.management.ThreadMXBean;
@@ -9,9 +10,11 @@ import java.lang.foreign.MemorySegment;
 import java.lang.management.ManagementFactory;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Random;
 import java.util.Set;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -56,9 +59,9 @@ class SamplerTest {
         }) {
       SamplerState state = state(params, 3);
       for (int i = 0; i < 200; i++) {
-        assertThat(sampler.sample(some, 0, state, 0)).isIn(1, 3);
+        assertThat(sampler.sample(some, 0, state, i)).isIn(1, 3);
         assertThat(sampler.sawNan()).isTrue();
-        assertThat(sampler.sample(all, 0, state, 0)).isBetween(0, 3);
+        assertThat(sampler.sample(all, 0, state, i)).isBetween(0, 3);
         assertThat(sampler.sawNan()).isTrue();
         sampler.sample(none, 0, state, 0);
         assertThat(sampler.sawNan()).isFalse();
@@ -153,6 +156,67 @@ class SamplerTest {
   }
 
   @Test
+  void badWordOfSeveralTokensIsKeptOutWhereItWouldBeComplete() {
+    SamplerState state = new SamplerState(GREEDY, Set.of(), 1, new int[] {3, 3}, new int[][] {{3, 3, 1}, {0}});
+    Sampler sampler = new Sampler(4);
+    MemorySegment three = MemorySegment.ofArray(new float[] {9, 1, 2, 3});
+    MemorySegment one = MemorySegment.ofArray(new float[] {9, 4, 2, 3});
+    // The prompt does not count: its two 3 are no beginning of the word.
+    assertThat(sampler.sample(one, 0, state, 0)).isEqualTo(1);
+    assertThat(sampler.sample(three, 0, state, 1)).isEqualTo(3);
+    assertThat(sampler.sample(one, 0, state, 2)).isEqualTo(1);
+    assertThat(sampler.sample(three, 0, state, 3)).isEqualTo(3);
+    assertThat(sampler.sample(three, 0, state, 4)).isEqualTo(3);
+    assertThat(sampler.sample(one, 0, state, 5)).isEqualTo(3);
+  }
+
+  @Test
+  void tokensThatWereThrownAwayAreNotPenalized() {
+    SamplingParams params = GREEDY.toBuilder().frequencyPenalty(1).build();
+    SamplerState state = state(params, 1);
+    Sampler sampler = new Sampler(3);
+    MemorySegment row = MemorySegment.ofArray(new float[] {5, 4.5f, 3.8f});
+    assertThat(sampler.sample(row, 0, state, 0)).isEqualTo(0);
+    assertThat(sampler.sample(row, 0, state, 1)).isEqualTo(1);
+    assertThat(sampler.sample(row, 0, state, 1)).isEqualTo(1);
+    assertThat(sampler.sample(row, 0, state, 2)).isEqualTo(0);
+    assertThat(sampler.sample(row, 0, state, 0)).isEqualTo(0);
+    assertThat(sampler.sample(row, 0, state, 1)).isEqualTo(1);
+  }
+
+  @Test
+  void lostHistoryIsAnErrorAndNotAWrongPenalty() {
+    SamplerState state = state(GREEDY.toBuilder().presencePenalty(1).build(), 1);
+    MemorySegment row = MemorySegment.ofArray(new float[3]);
+    assertThatThrownBy(() -> new Sampler(3).sample(row, 0, state, 2))
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessageContaining("knows of 0");
+  }
+
+  @Test
+  void everyTokenOfALongHistoryIsCounted() {
+    SamplingParams params = GREEDY.toBuilder().presencePenalty(2).repetitionPenalty(2).build();
+    int vocab = 3000;
+    int[] prompt = new int[1000];
+    Arrays.setAll(prompt, i -> 2 * i);
+    SamplerState state = new SamplerState(params, Set.of(), 1, prompt, new int[0][]);
+    Sampler sampler = new Sampler(vocab);
+    float[] flat = new float[vocab];
+    Arrays.fill(flat, 1);
+    MemorySegment row = MemorySegment.ofArray(flat);
+    // 1 for those not seen, 1/2 for the prompt's, 1/2 - 2 for the output's: each is taken once, in order.
+    int outputs = 0;
+    for (int id = 0; id < vocab; id++) {
+      if (id % 2 == 1 || id >= 2000) {
+        assertThat(sampler.sample(row, 0, state, outputs++)).isEqualTo(id);
+      }
+    }
+    for (int id = 0; id < 2000; id += 2) {
+      assertThat(sampler.sample(row, 0, state, outputs++)).isEqualTo(id);
+    }
+  }
+
+  @Test
   void allocatesNothing() {
     ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
     float[] logits = new float[500];
@@ -166,7 +230,19 @@ class SamplerTest {
       state(GREEDY, 1),
       state(RANDOM, 1),
       new SamplerState(
-          SamplingParams.builder().topK(50).topP(0.9).minP(0.01).maxTokens(500).minTokens(400).build(), Set.of(3), 1)
+          SamplingParams.builder().topK(50).topP(0.9).minP(0.01).maxTokens(500).minTokens(400).build(), Set.of(3), 1),
+      new SamplerState(
+          RANDOM.toBuilder()
+              .presencePenalty(0.5)
+              .frequencyPenalty(0.1)
+              .repetitionPenalty(1.1)
+              .logitBias(Map.of(3, 2f, 90, -1f))
+              .allowedTokenIds(IntStream.range(0, 300).boxed().toList())
+              .build(),
+          Set.of(3),
+          1,
+          new int[] {1, 2, 3},
+          new int[][] {{5}, {6, 7}})
     };
     long least = Long.MAX_VALUE;
     // The first rounds run before the compiler has removed what does not escape.

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tacho.engine.kv.KvBlockPool;
 import dev.tacho.engine.kv.KvGroup;
+import dev.tacho.engine.kv.PrefixHashAlgorithm;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -15,9 +16,12 @@ import java.util.stream.LongStream;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** Random worlds: whatever is configured and asked for, the invariants of a step hold and everything ends. */
+/**
+ * Random worlds: whatever is configured and asked for, the invariants of a step hold and everything ends. The property
+ * {@code tacho.worlds} says how many.
+ */
 class SchedulerPropertyTest {
-  private static final int SEEDS = 300;
+  private static final int SEEDS = Integer.getInteger("tacho.worlds", 300);
 
   static LongStream seeds() {
     return LongStream.rangeClosed(1, SEEDS);
@@ -73,6 +77,7 @@ class SchedulerPropertyTest {
       }
       StepPlan plan = w.schedule();
       check(w, plan);
+      w.listener.check(w.scheduler);
       inFlight.addLast(plan);
       if (aborts && random.nextInt(12) == 0 && !all.isEmpty()) {
         w.abort(all.get(random.nextInt(all.size())));
@@ -91,6 +96,7 @@ class SchedulerPropertyTest {
       if (aborts && random.nextInt(80) == 0 && w.scheduler.resetPrefixCache(random.nextBoolean(), ++w.nanos)) {
         assertThat(w.pool.numCached()).isZero();
       }
+      w.listener.check(w.scheduler);
       assertThat(w.scheduler.audit()).as("audit after step " + plan.step()).isTrue();
       assertThat(++steps).as("steps").isLessThan(20_000);
     }
@@ -98,6 +104,13 @@ class SchedulerPropertyTest {
     assertThat(w.listener.finished).as("each ends once").hasSize(requests);
     long outputs = all.stream().mapToLong(Sequence::outputLength).sum();
     assertThat(w.listener.tokens).isEqualTo(outputs);
+    all.forEach(s -> assertThat(w.listener.tokensOf(s)).as(s.requestId()).isEqualTo(s.outputLength()));
+    if (w.scheduler.config().policy() == SchedulingPolicy.FCFS && w.scheduler.config().maxLoras() == 0) {
+      // First come, first served: nobody is ever overtaken, so nobody starves.
+      List<String> arrived = new ArrayList<>(all.stream().map(Sequence::requestId).toList());
+      arrived.retainAll(w.listener.admittedNew);
+      assertThat(w.listener.admittedNew).as("order of admission").isEqualTo(arrived);
+    }
     assertThat(w.listener.preemptions).isEqualTo(all.stream().mapToLong(Sequence::numPreemptions).sum());
     if (!aborts) {
       all.forEach(s -> texts.put(s.requestId(), text(s)));
@@ -122,6 +135,7 @@ class SchedulerPropertyTest {
             .asyncScheduling(random.nextInt(3) == 0)
             .numSpeculativeTokens(random.nextInt(3) == 0 ? 1 + random.nextInt(3) : 0)
             .maxLoras(random.nextInt(3))
+            .prefixHashAlgorithm(PrefixHashAlgorithm.values()[random.nextInt(2)])
             .prefillScheduleInterval(random.nextInt(4) == 0 ? 1 + random.nextInt(4) : 1);
     if (chunked && random.nextBoolean()) {
       config.longPrefillTokenThreshold(1 + random.nextInt(maxModelLen));

@@ -7,7 +7,9 @@ import dev.tacho.engine.InvalidRequestException;
 import dev.tacho.engine.PromptTooLongException;
 import dev.tacho.metrics.event.FinishReason;
 import java.util.List;
+import java.util.Objects;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 
 class SchedulerTest {
   private static SchedulerConfig.Builder config() {
@@ -275,8 +277,7 @@ class SchedulerTest {
   }
 
   @Test
-  void blockedSequencesLetOthersGoAheadAndFinishInTheEnd() {
-    // User case 18: blocked ones take no place, even as many as max_num_seqs.
+  void userCase18BlockedSequencesTakeNoPlaceAndFinishInTheEnd() {
     SchedulerWorld w = new SchedulerWorld(config().maxNumSeqs(2).policy(SchedulingPolicy.PRIORITY), 33, 4, true);
     Sequence first = w.add(request("first", 5, 2).blocked(true));
     Sequence second = w.add(request("second", 5, 2).blocked(true));
@@ -373,5 +374,31 @@ class SchedulerTest {
     w.step();
     assertThat(a.outputLength()).isEqualTo(1);
     assertThat(w.scheduler.running()).isEqualTo(List.of(a));
+  }
+
+  @Test
+  @Timeout(20)
+  void userCase19NoStepWalksOverTheQueue() {
+    SchedulerWorld w = new SchedulerWorld(config().maxNumSeqs(2), 33, 4, true);
+    w.add(request("a", 5, 30));
+    w.add(request("b", 5, 30));
+    w.step();
+    for (int i = 0; i < 1000; i++) {
+      w.add(request("w" + i, 5, 2));
+    }
+    Sequence first = w.scheduler.waiting().getFirst();
+    Sequence second = Objects.requireNonNull(first.next);
+    // Whoever walks over the queue now walks for ever.
+    first.next = first;
+    for (int i = 0; i < 10; i++) {
+      assertThat(w.step()).isEqualTo(2);
+      assertThat(w.scheduler.numWaiting()).isEqualTo(1000);
+      assertThat(w.scheduler.numDeferred()).isZero();
+      assertThat(w.scheduler.hasUnfinished()).isTrue();
+      assertThat(w.scheduler.nextWaiting()).isSameAs(first);
+    }
+    first.next = second;
+    w.add(request("last", 5, 2));
+    assertThat(w.scheduler.waiting()).hasSize(1001);
   }
 }

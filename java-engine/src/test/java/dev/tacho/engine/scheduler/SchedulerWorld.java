@@ -18,7 +18,7 @@ final class SchedulerWorld {
   static final int EOS = 2;
 
   final KvBlockPool pool;
-  final RecordingListener listener = new RecordingListener();
+  final EventRecount listener = new EventRecount();
   final Scheduler scheduler;
   final StepResult result = new StepResult();
   final StepOutputs outputs = new StepOutputs();

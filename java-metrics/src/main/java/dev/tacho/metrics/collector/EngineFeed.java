@@ -17,6 +17,8 @@ import org.slf4j.LoggerFactory;
  */
 public final class EngineFeed {
   private static final Logger LOG = LoggerFactory.getLogger(EngineFeed.class);
+  /** Beyond so much that waits for pick-ups, the output thread has failed, and nobody waits for it any more. */
+  private static final long MAX_WAITING_BYTES = 4 << 20;
 
   private final int engineIndex;
   private final @Nullable PerfEstimator estimator;
@@ -27,18 +29,15 @@ public final class EngineFeed {
   private EventSink sink;
   private int restarts;
   private boolean failed;
+  private long knownLost;
+  private long events;
+  private long drainNanos;
 
   /** Told after each drain of an engine. */
   @FunctionalInterface
   public interface AfterDrain {
-    /**
-     * Takes the state of the engine's rings.
-     *
-     * @param ringFull times that they were full
-     * @param eventsLost records that they dropped
-     * @param restarts times that reading them began anew
-     */
-    void drained(long ringFull, long eventsLost, long restarts);
+    /** Takes the state of the engine's feed. */
+    void drained(DrainReport report);
   }
 
   /**
@@ -72,17 +71,30 @@ public final class EngineFeed {
     return EventWriter.into(outputRing);
   }
 
-  /** Reads what both rings hold now. */
+  /** Reads what both rings hold now, up to a step that has not been picked up. */
   void drain() {
+    drain(true);
+  }
+
+  /** Reads everything, as no pick-up will follow. */
+  void drainForTheLastTime() {
+    drain(false);
+  }
+
+  private void drain(boolean waitForPickUps) {
+    long begin = System.nanoTime();
     if (!failed) {
       try {
-        read();
+        read(waitForPickUps);
       } catch (RuntimeException e) {
         recover(e);
       }
     }
-    afterDrain.drained(engineRing.fullCount() + outputRing.fullCount(),
-        engineRing.lostRecords() + outputRing.lostRecords(), restarts);
+    long end = System.nanoTime();
+    drainNanos += end - begin;
+    afterDrain.drained(new DrainReport(end, engineRing.fullCount() + outputRing.fullCount(),
+        engineRing.lostRecords() + outputRing.lostRecords(), restarts, events, drainNanos, sink.lastStepNanos(),
+        sink.longestRunningNanos(), sink.longestWaitingNanos()));
   }
 
   void log(long nanos) {
@@ -93,15 +105,21 @@ public final class EngineFeed {
     loggers.close();
   }
 
-  private void read() {
+  private void read(boolean waitForPickUps) {
     // Downstream first: every effect in this snapshot has its cause in it.
     long outputEnd = outputRing.tailAcquire();
     long engineEnd = engineRing.tailAcquire();
     engineRing.prepareSpare();
     outputRing.prepareSpare();
-    engineRing.drain(sink::engineRecord, engineEnd);
-    outputRing.drain(sink::outputRecord, outputEnd);
-    sink.endOfDrain();
+    sink.beginDrain(waitForPickUps && engineEnd - engineRing.headAcquire() <= MAX_WAITING_BYTES);
+    long lost = engineRing.lostRecords();
+    if (lost != knownLost) {
+      knownLost = lost;
+      sink.recordsLost();
+    }
+    events += outputRing.drain(sink::outputRecord, outputEnd);
+    events += engineRing.drain(sink::engineRecord, engineEnd);
+    sink.endDrain();
   }
 
   private void recover(RuntimeException cause) {

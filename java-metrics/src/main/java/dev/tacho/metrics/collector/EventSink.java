@@ -7,13 +7,13 @@ import dev.tacho.metrics.event.FinishReason;
 import dev.tacho.metrics.event.StepShape;
 import dev.tacho.metrics.logger.StatLogger;
 import dev.tacho.metrics.perf.PerfEstimator;
+import dev.tacho.metrics.ring.RecordConsumer;
+import dev.tacho.metrics.stats.FinishedRequestStats;
 import dev.tacho.metrics.stats.IterationDetails;
 import dev.tacho.metrics.stats.IterationStats;
 import dev.tacho.metrics.stats.RequestTimeline;
 import dev.tacho.metrics.stats.SchedulerStats;
 import java.lang.foreign.MemorySegment;
-import java.util.ArrayDeque;
-import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
@@ -21,15 +21,15 @@ import org.jspecify.annotations.Nullable;
 /**
  * Turns one engine's records into statistics and hands them to a logger. Used under the collector's lock.
  *
- * <p>What the engine did takes effect as its records are read: queue and schedule stamps, preemptions, snapshots. What
- * callers saw, the outputs of a step, waits for the step's pick-up in the output ring, because the time to the first
- * token ends there and because a stop string found there ends a sequence. The two are joined by the number of the step.
- * A sequence that ended without an output leaves after the outputs that came before it. Records of unknown sequences
- * are passed over.
+ * <p>The engine's records are read strictly in their order. A step whose outputs have not been picked up ends the
+ * reading, because the time to the first token ends at the pick-up and a stop string found there ends a sequence; it
+ * goes on with the next drain. Statistics are handed out at the engine's snapshots, and at the end of what it has
+ * committed, so that whoever looks between two drains finds as many sequences accepted and not ended as there are
+ * running and waiting. A sequence that a stop string ended counts when the engine says that it has left.
+ *
+ * <p>Records of unknown sequences are passed over.
  */
 final class EventSink {
-  /** Steps that may wait for their pick-up; beyond that the oldest counts as picked up when it was built. */
-  private static final int MAX_PENDING = 4096;
   private static final double NANOS_IN_A_SECOND = 1e9;
   private static final double NANOS_IN_A_MILLISECOND = 1e6;
 
@@ -42,21 +42,18 @@ final class EventSink {
   private final TimelineTable timelines = new TimelineTable();
   private final ParentTable parents = new ParentTable();
   private final AdapterTable adapters = new AdapterTable();
+  private final PickUps pickUps = new PickUps();
   private final Map<Integer, String> names = new HashMap<>();
   private final SchedulerStats scheduler = new SchedulerStats();
   private final IterationStats iteration = new IterationStats();
-  /** What happened outside of any batch of outputs. */
-  private final IterationStats apart = new IterationStats();
 
-  private final ArrayDeque<PendingStep> pending = new ArrayDeque<>();
-  private final ArrayDeque<PendingStep> spare = new ArrayDeque<>();
-  private @Nullable PendingStep opened;
-
-  private boolean pickedUp;
-  private long pickedUpStep;
+  private boolean waitForPickUps;
+  private boolean heldBack;
+  private boolean inStep;
+  private long step;
+  private long batchNanos;
   private long pickUpNanos;
-  private long[] stopped = new long[16];
-  private int stoppedCount;
+  private long lastStepNanos = DrainReport.NONE;
 
   /**
    * A sink.
@@ -76,42 +73,74 @@ final class EventSink {
     return timelines.size();
   }
 
-  /** The string that a name id stands for, or null if it was lost. */
-  @Nullable String name(int id) {
-    return names.get(id);
+  /** Begins a drain; without waiting, steps that nobody picked up count as picked up when they were built. */
+  void beginDrain(boolean waitsForPickUps) {
+    waitForPickUps = waitsForPickUps;
+    heldBack = false;
   }
 
-  /** Reads a record of the engine ring. */
+  /** Records of the engine ring were lost: outputs that follow belong to no known step until the next one begins. */
+  void recordsLost() {
+    inStep = false;
+  }
+
+  /** Reads a record of the output ring. */
+  int outputRecord(MemorySegment memory, long offset) {
+    EventReader record = reader.wrap(memory, offset);
+    EventType type = record.type();
+    switch (type) {
+      case PICK_UP -> pickUps.add(record.step(), record.iterationNanos());
+      case STOPPED -> pickUps.addStopped(sequence(record.word()));
+      case NAME -> names.put(record.slot(), record.text());
+      default -> throw new IllegalStateException(type + " in the ring of the output thread");
+    }
+    return record.bytes();
+  }
+
+  /** Reads a record of the engine ring, after the output ring was read. */
   int engineRecord(MemorySegment memory, long offset) {
     EventReader record = reader.wrap(memory, offset);
     EventType type = record.type();
     switch (type) {
+      case TOKENS -> tokens(record);
       case QUEUED -> queued(record);
-      case SCHEDULED -> {
+      case REQUEST_ID -> {
         RequestTimeline timeline = timelines.find(record.slot(), record.generation());
         if (timeline != null) {
-          timeline.scheduled(record.nanos());
+          timeline.requestId(record.requestId());
         }
       }
+      case SCHEDULED -> timelines.scheduled(record.slot(), record.generation(), record.nanos());
       case PREEMPTED -> {
         RequestTimeline timeline = timelines.find(record.slot(), record.generation());
         if (timeline != null) {
           timeline.preempted();
-          apart.addPreemption();
+          iteration.addPreemption();
         }
       }
-      case STEP -> step(record);
-      case TOKENS, CORRUPTED, FINISHED, PREFILL_STATS -> output(record);
-      case ENDED -> {
-        PendingStep last = pending.peekLast();
-        if (last != null) {
-          last.add(record.word());
-        } else {
-          ended(record.word(), apart);
+      case STEP -> {
+        if (!step(record)) {
+          heldBack = true;
+          return RecordConsumer.NOT_YET;
         }
       }
+      case CORRUPTED -> {
+        RequestTimeline timeline = ofStep(record);
+        if (timeline != null) {
+          timeline.corrupted();
+        }
+      }
+      case FINISHED -> finished(record);
+      case PREFILL_STATS -> {
+        RequestTimeline timeline = ofStep(record);
+        if (timeline != null) {
+          timeline.prefillStats(record.prefillPromptTokens(), record.localCachedTokens(),
+              record.externalCachedTokens(), iteration);
+        }
+      }
+      case ENDED -> ended(record);
       case SNAPSHOT -> snapshot(record);
-      case NAME -> names.put(record.slot(), record.name());
+      case NAME -> names.put(record.slot(), record.text());
       case DRAFT -> {
         scheduler.speculation().grow(Math.max(record.drafted(), record.accepted()));
         scheduler.speculation().add(record.drafted(), record.accepted());
@@ -125,44 +154,34 @@ final class EventSink {
     return record.bytes();
   }
 
-  /** Reads a record of the output ring. */
-  int outputRecord(MemorySegment memory, long offset) {
-    EventReader record = reader.wrap(memory, offset);
-    EventType type = record.type();
-    switch (type) {
-      case PICK_UP -> {
-        completePickedUp();
-        pickedUp = true;
-        pickedUpStep = record.step();
-        pickUpNanos = record.iterationNanos();
-        stoppedCount = 0;
-      }
-      case STOPPED -> {
-        if (stoppedCount == stopped.length) {
-          stopped = Arrays.copyOf(stopped, stoppedCount * 2);
-        }
-        stopped[stoppedCount++] = sequence(record.word());
-      }
-      case ENDED -> {
-        completePickedUp();
-        ended(record.word(), apart);
-      }
-      case NAME -> names.put(record.slot(), record.name());
-      default -> throw new IllegalStateException(type + " in the ring of the output thread");
+  /** Hands out what was read, unless a step that was held back belongs to it. */
+  void endDrain() {
+    if (!heldBack) {
+      handOut();
     }
-    return record.bytes();
   }
 
-  /** Completes what can be completed after both rings were read up to the positions snapshot before. */
-  void endOfDrain() {
-    completePickedUp();
-    while (pending.size() > MAX_PENDING) {
-      PendingStep oldest = pending.removeFirst();
-      complete(oldest, oldest.batchNanos());
-    }
-    if (!apart.isEmpty()) {
-      out.record(engineIndex, null, apart);
-      apart.clear();
+  /** When the step that was read last built its outputs, or {@link DrainReport#NONE}. */
+  long lastStepNanos() {
+    return lastStepNanos;
+  }
+
+  /** When the sequence that has waited longest for its first step was queued, or {@link DrainReport#NONE}. */
+  long longestWaitingNanos() {
+    RequestTimeline timeline = timelines.longestWaiting();
+    return timeline == null ? DrainReport.NONE : timeline.queuedNanos();
+  }
+
+  /** When the open sequence that was scheduled first was scheduled, or {@link DrainReport#NONE}. */
+  long longestRunningNanos() {
+    RequestTimeline timeline = timelines.longestRunning();
+    return timeline == null ? DrainReport.NONE : timeline.scheduledNanos();
+  }
+
+  private void handOut() {
+    if (!iteration.isEmpty()) {
+      out.record(engineIndex, null, iteration);
+      iteration.clear();
     }
   }
 
@@ -174,6 +193,7 @@ final class EventSink {
     }
     RequestTimeline timeline = new RequestTimeline(record.nanos(), record.arrivalNanos(), record.promptTokens(),
         record.maxTokens(), record.parent(), record.n(), record.adapter());
+    iteration.addAccepted();
     adapters.opened(record.adapter());
     RequestTimeline lost = timelines.add(record.slot(), record.generation(), timeline);
     if (lost != null) {
@@ -182,31 +202,83 @@ final class EventSink {
     }
   }
 
-  private void step(EventReader record) {
+  /** Returns false if the step is to be read later. */
+  private boolean step(EventReader record) {
+    int outputs = record.outputs();
+    if (outputs > 0) {
+      boolean pickedUp = pickUps.moveTo(record.step());
+      if (!pickedUp && waitForPickUps) {
+        return false;
+      }
+      if (iteration.outputs() > 0) {
+        handOut();
+      }
+      iteration.outputs(outputs);
+      step = record.step();
+      batchNanos = record.batchNanos();
+      pickUpNanos = pickedUp ? pickUps.nanos() : batchNanos;
+    }
+    inStep = outputs > 0;
+    lastStepNanos = record.batchNanos();
     PerfEstimator work = estimator;
     if (work != null) {
       record.shape(shape);
       work.estimate(shape, scheduler.work());
     }
-    opened = null;
-    if (record.outputs() > 0) {
-      PendingStep next = spare.isEmpty() ? new PendingStep() : spare.removeLast();
-      next.open(record.step(), record.batchNanos(), record.outputs());
-      pending.addLast(next);
-      opened = next;
+    return true;
+  }
+
+  /** The timeline that an output of the step at hand belongs to; null if it is unknown or a stop string ended it. */
+  private @Nullable RequestTimeline ofStep(EventReader record) {
+    RequestTimeline timeline = inStep ? timelines.find(record.slot(), record.generation()) : null;
+    return timeline == null || timeline.isStopped() ? null : timeline;
+  }
+
+  private void tokens(EventReader record) {
+    RequestTimeline timeline = ofStep(record);
+    if (timeline != null) {
+      timeline.output(record.argument(), batchNanos, pickUpNanos, iteration);
+      if (pickUps.isStopped(step, sequence(record.word()))) {
+        timeline.stopped(pickUpNanos);
+      }
     }
   }
 
-  private void output(EventReader record) {
-    PendingStep step = opened;
-    if (step != null) {
-      step.add(record.word());
-      if (record.type() == EventType.PREFILL_STATS) {
-        step.add(record.prefillPromptTokens());
-        step.add(record.localCachedTokens());
-        step.add(record.externalCachedTokens());
-      }
+  private void finished(EventReader record) {
+    RequestTimeline timeline = inStep ? timelines.remove(record.slot(), record.generation()) : null;
+    if (timeline == null) {
+      return;
     }
+    if (timeline.isStopped()) {
+      finished(timeline, FinishReason.STOP, timeline.stoppedNanos());
+      return;
+    }
+    if (!timeline.hasOutputAt(batchNanos)) {
+      timeline.output(0, batchNanos, pickUpNanos, iteration);
+    }
+    finished(timeline, record.reason(), pickUpNanos);
+  }
+
+  private void ended(EventReader record) {
+    RequestTimeline timeline = timelines.remove(record.slot(), record.generation());
+    if (timeline == null) {
+      return;
+    }
+    if (timeline.isStopped()) {
+      finished(timeline, FinishReason.STOP, timeline.stoppedNanos());
+      return;
+    }
+    iteration.addEnded(record.reason());
+    parents.ended(timeline);
+    adapters.closed(timeline.adapter());
+  }
+
+  private void finished(RequestTimeline timeline, FinishReason reason, long nanos) {
+    FinishedRequestStats stats = timeline.finished(reason, nanos);
+    iteration.addFinished(stats);
+    iteration.longestEndToEnd().observe(stats.endToEndSeconds(), timeline.requestId());
+    parents.finished(timeline, iteration);
+    adapters.closed(timeline.adapter());
   }
 
   private void evicted(EventReader record) {
@@ -219,6 +291,7 @@ final class EventSink {
   }
 
   private void snapshot(EventReader record) {
+    inStep = false;
     scheduler.queues(record.running(), record.waiting(), record.deferred());
     scheduler.kvCache(record.freeBlocks(), record.blocks());
     if (adapters.hasChanged()) {
@@ -227,114 +300,11 @@ final class EventSink {
     scheduler.prefixCache().add(record.lookups(), record.queriedTokens(), record.hitTokens());
     out.record(engineIndex, scheduler, null);
     scheduler.clearIncrements();
-  }
-
-  private void completePickedUp() {
-    if (!pickedUp) {
-      return;
-    }
-    pickedUp = false;
-    PendingStep next = pending.peekFirst();
-    while (next != null && next.step() <= pickedUpStep) {
-      pending.removeFirst();
-      complete(next, pickUpNanos);
-      next = pending.peekFirst();
-    }
-  }
-
-  private void complete(PendingStep step, long nanos) {
-    iteration.clear();
-    iteration.outputs(step.outputs());
-    iteration.addPreemptions(apart.preemptions());
-    for (FinishReason reason : FinishReason.values()) {
-      for (long i = apart.ended(reason); i > 0; i--) {
-        iteration.addEnded(reason);
-      }
-    }
-    apart.clear();
-    int i = 0;
-    while (i < step.size()) {
-      i += replay(step, i, nanos);
-    }
-    out.record(engineIndex, null, iteration);
-    if (opened == step) {
-      opened = null;
-    }
-    spare.addLast(step);
-  }
-
-  private int replay(PendingStep step, int index, long nanos) {
-    long word = step.word(index);
-    int slot = EventDescriptor.slot(word);
-    int generation = EventDescriptor.generation(word);
-    EventType type = EventType.of(EventDescriptor.typeId(word));
-    if (type == EventType.ENDED) {
-      ended(word, iteration);
-      return 1;
-    }
-    RequestTimeline timeline = timelines.find(slot, generation);
-    switch (type) {
-      case PREFILL_STATS -> {
-        if (timeline != null) {
-          timeline.prefillStats((int) step.word(index + 1), (int) step.word(index + 2), (int) step.word(index + 3),
-              iteration);
-        }
-        return 4;
-      }
-      case CORRUPTED -> {
-        if (timeline != null) {
-          timeline.corrupted();
-        }
-      }
-      case TOKENS -> {
-        if (timeline != null) {
-          timeline.output(EventDescriptor.argument(word), step.batchNanos(), nanos, iteration);
-          if (isStopped(word)) {
-            finished(slot, generation, timeline, FinishReason.STOP, nanos);
-          }
-        }
-      }
-      case FINISHED -> {
-        if (timeline != null) {
-          if (!timeline.hasOutputAt(step.batchNanos())) {
-            timeline.output(0, step.batchNanos(), nanos, iteration);
-          }
-          finished(slot, generation, timeline, FinishReason.of(EventDescriptor.argument(word)), nanos);
-        }
-      }
-      default -> throw new IllegalStateException(type + " among the outputs of step " + step.step());
-    }
-    return 1;
-  }
-
-  private void finished(int slot, int generation, RequestTimeline timeline, FinishReason reason, long nanos) {
-    iteration.addFinished(timeline.finished(reason, nanos));
-    parents.finished(timeline, iteration);
-    adapters.closed(timeline.adapter());
-    timelines.remove(slot, generation);
-  }
-
-  private void ended(long word, IterationStats to) {
-    RequestTimeline timeline = timelines.remove(EventDescriptor.slot(word), EventDescriptor.generation(word));
-    if (timeline != null) {
-      to.addEnded(FinishReason.of(EventDescriptor.argument(word)));
-      parents.ended(timeline);
-      adapters.closed(timeline.adapter());
-    }
-  }
-
-  private boolean isStopped(long word) {
-    long wanted = sequence(word);
-    for (int i = 0; i < stoppedCount; i++) {
-      if (stopped[i] == wanted) {
-        return true;
-      }
-    }
-    return false;
+    handOut();
   }
 
   /** Slot and generation of a word, without type and argument. */
   private static long sequence(long word) {
-    return word >>> 24;
+    return word >>> EventDescriptor.SEQUENCE_SHIFT;
   }
 }

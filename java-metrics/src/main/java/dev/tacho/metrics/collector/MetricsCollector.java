@@ -65,7 +65,7 @@ public final class MetricsCollector {
     try {
       member = feeds.remove(feed);
       if (member) {
-        feed.drain();
+        feed.drainForTheLastTime();
       }
     } finally {
       lock.unlock();
@@ -75,7 +75,10 @@ public final class MetricsCollector {
     }
   }
 
-  /** Drains every engine. What was committed before the call is in the loggers after it. */
+  /**
+   * Drains every engine. What was committed before the call is in the loggers after it, up to the first step whose
+   * outputs the output thread had not picked up.
+   */
   public void drain() {
     drainThen(() -> {});
   }

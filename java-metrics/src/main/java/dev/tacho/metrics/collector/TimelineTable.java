@@ -5,23 +5,19 @@ import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The timelines of an engine's live sequences by slot and generation. A slot may hold two or more generations for a
- * while: the next one is queued before the last outputs of the one before are picked up. One thread.
+ * The timelines of an engine's open sequences by slot and generation, and which of them has waited or run longest. An
+ * engine's records are read in their order, so a slot holds one generation at a time; one that is still there when the
+ * next is queued has lost its end. One thread.
  */
 final class TimelineTable {
-  /** Generations of a slot that may be open at once; an older one has lost its end and is dropped. */
-  private static final int MAX_OPEN = 4;
-
   private @Nullable Entry[] slots = new @Nullable Entry[64];
   private int size;
+  private final Entry waiting = new Entry(0, new RequestTimeline(0, 0, 0, 0, 0, 1, 0));
+  private final Entry running = new Entry(0, waiting.timeline);
 
   @Nullable RequestTimeline find(int slot, int generation) {
-    for (Entry entry = slot < slots.length ? slots[slot] : null; entry != null; entry = entry.older) {
-      if (entry.generation == generation) {
-        return entry.timeline;
-      }
-    }
-    return null;
+    Entry entry = entry(slot, generation);
+    return entry == null ? null : entry.timeline;
   }
 
   /** Adds a timeline. Returns the one that had to give way, if any. */
@@ -29,54 +25,86 @@ final class TimelineTable {
     if (slot >= slots.length) {
       slots = Arrays.copyOf(slots, Math.max(slot + 1, slots.length * 2));
     }
-    Entry newest = new Entry(generation, timeline, slots[slot]);
-    slots[slot] = newest;
-    size++;
-    Entry entry = newest;
-    for (int open = 1; open < MAX_OPEN && entry.older != null; open++) {
-      entry = entry.older;
-    }
-    Entry dropped = entry.older;
-    if (dropped == null) {
+    Entry before = slots[slot];
+    Entry added = new Entry(generation, timeline);
+    slots[slot] = added;
+    added.putBefore(waiting);
+    if (before == null) {
+      size++;
       return null;
     }
-    entry.older = null;
-    size--;
-    return dropped.timeline;
+    before.takeOut();
+    return before.timeline;
+  }
+
+  /** A sequence moved into the running list. Returns its timeline, or null if it is unknown. */
+  @Nullable RequestTimeline scheduled(int slot, int generation, long nanos) {
+    Entry entry = entry(slot, generation);
+    if (entry == null) {
+      return null;
+    }
+    if (!entry.timeline.isScheduled()) {
+      entry.takeOut();
+      entry.putBefore(running);
+    }
+    entry.timeline.scheduled(nanos);
+    return entry.timeline;
   }
 
   /** Takes a timeline out. */
   @Nullable RequestTimeline remove(int slot, int generation) {
-    Entry newer = null;
-    for (Entry entry = slot < slots.length ? slots[slot] : null; entry != null; entry = entry.older) {
-      if (entry.generation == generation) {
-        if (newer == null) {
-          slots[slot] = entry.older;
-        } else {
-          newer.older = entry.older;
-        }
-        size--;
-        return entry.timeline;
-      }
-      newer = entry;
+    Entry entry = entry(slot, generation);
+    if (entry == null) {
+      return null;
     }
-    return null;
+    slots[slot] = null;
+    size--;
+    entry.takeOut();
+    return entry.timeline;
+  }
+
+  /** The sequence that was queued first of those never scheduled, or null. */
+  @Nullable RequestTimeline longestWaiting() {
+    return waiting.next == waiting ? null : waiting.next.timeline;
+  }
+
+  /** The sequence that was scheduled first of those open, or null. */
+  @Nullable RequestTimeline longestRunning() {
+    return running.next == running ? null : running.next.timeline;
   }
 
   int size() {
     return size;
   }
 
-  /** A timeline and those of older generations in the same slot. */
+  private @Nullable Entry entry(int slot, int generation) {
+    Entry entry = slot < slots.length ? slots[slot] : null;
+    return entry != null && entry.generation == generation ? entry : null;
+  }
+
+  /** A timeline in a list that begins and ends with an entry of its own. */
   private static final class Entry {
     final int generation;
     final RequestTimeline timeline;
-    @Nullable Entry older;
+    Entry previous = this;
+    Entry next = this;
 
-    Entry(int generation, RequestTimeline timeline, @Nullable Entry older) {
+    Entry(int generation, RequestTimeline timeline) {
       this.generation = generation;
       this.timeline = timeline;
-      this.older = older;
+    }
+
+    /** Puts it at the end of the list of {@code head}. */
+    void putBefore(Entry head) {
+      previous = head.previous;
+      next = head;
+      previous.next = this;
+      head.previous = this;
+    }
+
+    void takeOut() {
+      previous.next = next;
+      next.previous = previous;
     }
   }
 }

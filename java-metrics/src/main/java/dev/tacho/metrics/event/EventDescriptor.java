@@ -2,6 +2,8 @@ package dev.tacho.metrics.event;
 
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 
 /**
  * Byte layout of event records, little-endian, each a multiple of 8 bytes. Every record begins with one word:
@@ -15,19 +17,24 @@ import java.nio.ByteOrder;
  *                                                           DRAFT argument = drafted * 256 + accepted
  *  NAME: argument = bytes of the string, slot = name id
  *     0 word | 8 UTF-8 bytes, zero-padded to a multiple of 8
+ *  REQUEST_ID: argument = bytes of the id
+ *     0 word | 8 UTF-8 bytes, zero-padded to a multiple of 8
  *  QUEUED, 48 bytes
  *     0 word | 8 queued nanos | 16 arrival nanos | 24 prompt tokens | 28 max tokens (0: none)
  *    32 parent (0: none) | 36 n | 40 adapter name id (0: none) | 44 zero
  *  SCHEDULED, PREEMPTED, 16 bytes
  *     0 word | 8 nanos
- *  STEP, 104 bytes
- *     0 word | 8 step | 16 batch nanos | 24 schedule nanos | 32 outputs | 36 prefill requests
- *    40 Tp | 48 Td | 56 Cp | 64 Cd | 72 TC | 80 Cp windowed | 88 Cd windowed | 96 TC windowed
+ *  STEP, 48 to 104 bytes: argument = bits of the parts that it has, slot = outputs
+ *     0 word | 8 step | 16 batch nanos | 24 schedule nanos | 32 Td | 40 Cd
+ *    bit 0, if any sequence is a prefill; without it TC = Cd and the other sums are 0
+ *       prefill requests | Tp | Cp | TC              32 bytes
+ *    bit 1, if a window cuts any context; without it the windowed sums are the others
+ *       Cp windowed | Cd windowed | TC windowed      24 bytes
  *  PREFILL_STATS, 24 bytes
  *     0 word | 8 prompt | 12 locally cached | 16 externally cached | 20 cache creation
- *  SNAPSHOT, 56 bytes
+ *  SNAPSHOT, 32 or 48 bytes: argument = 1 if there were look-ups, else 0
  *     0 word | 8 running | 12 waiting (not deferred) | 16 deferred | 20 free blocks | 24 blocks without the null block
- *    28 looked-up requests | 32 looked-up tokens | 40 hit tokens | 48 zero
+ *    28 looked-up requests | only if there were look-ups: 32 looked-up tokens | 40 hit tokens
  *  PICK_UP, 24 bytes
  *     0 word | 8 step | 16 iteration nanos
  *  EVICTED, 48 bytes
@@ -48,12 +55,18 @@ public final class EventDescriptor {
   public static final int STAMP_BYTES = 16;
   /** Length of QUEUED. */
   public static final int QUEUED_BYTES = 48;
-  /** Length of STEP. */
-  public static final int STEP_BYTES = 104;
+  /** Length of a STEP without prefills and without a window. */
+  public static final int STEP_BYTES = 48;
+  /** What prefills add to a STEP. */
+  public static final int STEP_PREFILL_BYTES = 32;
+  /** What a window that cuts adds to a STEP. */
+  public static final int STEP_WINDOW_BYTES = 24;
   /** Length of PREFILL_STATS. */
   public static final int PREFILL_STATS_BYTES = 24;
-  /** Length of SNAPSHOT. */
-  public static final int SNAPSHOT_BYTES = 56;
+  /** Length of a SNAPSHOT without look-ups. */
+  public static final int SNAPSHOT_BYTES = 32;
+  /** What look-ups add to a SNAPSHOT. */
+  public static final int SNAPSHOT_LOOKUP_BYTES = 16;
   /** Length of PICK_UP. */
   public static final int PICK_UP_BYTES = 24;
   /** Length of EVICTED. */
@@ -70,6 +83,11 @@ public final class EventDescriptor {
   /** The longest interned string, in UTF-8 bytes; longer ones are cut. */
   public static final int MAX_NAME_BYTES = 1024;
 
+  /** The longest request id in an event, in UTF-8 bytes; longer ones are cut. */
+  public static final int MAX_REQUEST_ID_BYTES = 64;
+  /** A record's first word shifted right by this is its slot and generation. */
+  public static final int SEQUENCE_SHIFT = 24;
+
   /** Offset of the stamp in QUEUED, SCHEDULED and PREEMPTED, and of the step number in STEP and PICK_UP. */
   static final int FIRST = 8;
 
@@ -83,16 +101,12 @@ public final class EventDescriptor {
 
   static final int STEP_BATCH = 16;
   static final int STEP_SCHEDULE = 24;
-  static final int STEP_OUTPUTS = 32;
-  static final int STEP_PREFILL_REQUESTS = 36;
-  static final int STEP_PREFILL_TOKENS = 40;
-  static final int STEP_DECODE_TOKENS = 48;
-  static final int STEP_PREFILL_CONTEXT = 56;
-  static final int STEP_DECODE_CONTEXT = 64;
-  static final int STEP_PRODUCT = 72;
-  static final int STEP_PREFILL_CONTEXT_WINDOWED = 80;
-  static final int STEP_DECODE_CONTEXT_WINDOWED = 88;
-  static final int STEP_PRODUCT_WINDOWED = 96;
+  static final int STEP_DECODE_TOKENS = 32;
+  static final int STEP_DECODE_CONTEXT = 40;
+  /** Bit of the argument of a STEP with prefills. */
+  static final int STEP_HAS_PREFILLS = 1;
+  /** Bit of the argument of a STEP whose windowed sums differ. */
+  static final int STEP_HAS_WINDOW = 2;
 
   static final int PREFILL_PROMPT = 8;
   static final int PREFILL_LOCAL = 12;
@@ -107,7 +121,6 @@ public final class EventDescriptor {
   static final int SNAPSHOT_LOOKUPS = 28;
   static final int SNAPSHOT_QUERIES = 32;
   static final int SNAPSHOT_HITS = 40;
-  static final int SNAPSHOT_ZERO = 48;
 
   static final int PICK_UP_NANOS = 16;
 
@@ -121,13 +134,30 @@ public final class EventDescriptor {
   static final int DETAILS_GENERATION_TOKENS = 28;
   static final int DETAILS_NANOS = 32;
 
-  static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG.withOrder(ByteOrder.LITTLE_ENDIAN);
-  static final ValueLayout.OfInt INT = ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN);
+  // Fields are aligned; layouts that do not ask for it save a check with each access.
+  static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+  static final ValueLayout.OfInt INT = ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
 
   private EventDescriptor() {}
 
   static long word(EventType type, int argument, int slot, int generation) {
     return (long) generation << 48 | (slot & 0xFF_FFFFL) << 24 | (argument & 0xFFFFL) << 8 | type.id();
+  }
+
+  /** A string in UTF-8, cut between characters after so many bytes. */
+  static byte[] utf8(String text, int maxBytes) {
+    byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+    int length = Math.min(bytes.length, maxBytes);
+    while (length < bytes.length && length > 0 && (bytes[length] & 0xC0) == 0x80) {
+      length--;
+    }
+    return length == bytes.length ? bytes : Arrays.copyOf(bytes, length);
+  }
+
+  /** Length of a STEP with this argument. */
+  static int stepBytes(int parts) {
+    return STEP_BYTES + ((parts & STEP_HAS_PREFILLS) != 0 ? STEP_PREFILL_BYTES : 0)
+        + ((parts & STEP_HAS_WINDOW) != 0 ? STEP_WINDOW_BYTES : 0);
   }
 
   /** The type's number in a record's first word. */

@@ -38,7 +38,12 @@ public final class EventReader {
   /** Length of the record in bytes. */
   public int bytes() {
     EventType type = type();
-    return type == EventType.NAME ? EventDescriptor.WORD_BYTES + ((argument() + 7) & ~7) : type.bytes();
+    return switch (type) {
+      case NAME, REQUEST_ID -> EventDescriptor.WORD_BYTES + ((argument() + 7) & ~7);
+      case STEP -> EventDescriptor.stepBytes(argument());
+      case SNAPSHOT -> EventDescriptor.SNAPSHOT_BYTES + argument() * EventDescriptor.SNAPSHOT_LOOKUP_BYTES;
+      default -> type.bytes();
+    };
   }
 
   /** The sequence's slot. */
@@ -113,7 +118,7 @@ public final class EventReader {
 
   /** STEP: sequences with an output. */
   public int outputs() {
-    return intAt(EventDescriptor.STEP_OUTPUTS);
+    return slot();
   }
 
   /** STEP: copies the sums into {@code shape}. */
@@ -173,12 +178,12 @@ public final class EventReader {
 
   /** SNAPSHOT: tokens that they looked up. */
   public long queriedTokens() {
-    return longAt(EventDescriptor.SNAPSHOT_QUERIES);
+    return argument() == 0 ? 0 : longAt(EventDescriptor.SNAPSHOT_QUERIES);
   }
 
   /** SNAPSHOT: tokens that they found. */
   public long hitTokens() {
-    return longAt(EventDescriptor.SNAPSHOT_HITS);
+    return argument() == 0 ? 0 : longAt(EventDescriptor.SNAPSHOT_HITS);
   }
 
   /** PICK_UP: when the output thread took the outputs. */
@@ -246,18 +251,19 @@ public final class EventReader {
     return longAt(EventDescriptor.DETAILS_NANOS);
   }
 
-  /** NAME: the string. */
-  public String name() {
+  /** REQUEST_ID: the id. */
+  public RequestId requestId() {
+    return RequestId.read(memory, at + EventDescriptor.FIRST, argument());
+  }
+
+  /** NAME: the string. REQUEST_ID: the id. */
+  public String text() {
     byte[] bytes = memory.asSlice(at + EventDescriptor.FIRST, argument()).toArray(ValueLayout.JAVA_BYTE);
     return new String(bytes, StandardCharsets.UTF_8);
   }
 
   long stepLong(int offset) {
     return longAt(offset);
-  }
-
-  int stepInt(int offset) {
-    return intAt(offset);
   }
 
   private long longAt(int offset) {

@@ -14,7 +14,7 @@ public enum EventType {
   /** A running request lost its place. */
   PREEMPTED(4, EventDescriptor.STAMP_BYTES, "nanoseconds"),
   /** A step's outputs were built; TOKENS, PREFILL_STATS, CORRUPTED and FINISHED that follow belong to it. */
-  STEP(5, EventDescriptor.STEP_BYTES, "step number, batch and schedule nanoseconds, outputs, token and context sums"),
+  STEP(5, 0, "step number, batch and schedule nanoseconds, outputs, token and context sums"),
   /** New tokens of one sequence. */
   TOKENS(6, EventDescriptor.WORD_BYTES, "tokens"),
   /** Where the prompt of a sequence came from; precedes its first TOKENS. */
@@ -23,10 +23,10 @@ public enum EventType {
   CORRUPTED(8, EventDescriptor.WORD_BYTES, "none"),
   /** A sequence ended with its output in this step; follows its TOKENS. */
   FINISHED(9, EventDescriptor.WORD_BYTES, "finish reason"),
-  /** A sequence ended without an output: the client went away, or it was never scheduled. */
+  /** A sequence ended without an output: its client went away, a stop string was found, it was never scheduled. */
   ENDED(10, EventDescriptor.WORD_BYTES, "finish reason"),
   /** State of the scheduler after a step or a change. */
-  SNAPSHOT(11, EventDescriptor.SNAPSHOT_BYTES, "running, waiting, deferred requests, blocks, prefix cache tokens"),
+  SNAPSHOT(11, 0, "running, waiting, deferred requests, blocks, prefix cache tokens"),
   /** The output thread took the outputs of a step; STOPPED that follow belong to it. */
   PICK_UP(12, EventDescriptor.PICK_UP_BYTES, "step number, nanoseconds"),
   /** A stop string was found in the sequence's output of the step. */
@@ -36,7 +36,9 @@ public enum EventType {
   /** A sampled KV block was evicted; precedes the SNAPSHOT. */
   EVICTED(15, EventDescriptor.EVICTED_BYTES, "nanoseconds of its life, since its last use, between its last uses"),
   /** What a step worked on; precedes the SNAPSHOT. */
-  DETAILS(16, EventDescriptor.DETAILS_BYTES, "step index, context and generation requests and tokens, nanoseconds");
+  DETAILS(16, EventDescriptor.DETAILS_BYTES, "step index, context and generation requests and tokens, nanoseconds"),
+  /** What the request of a sequence is called; follows its QUEUED. */
+  REQUEST_ID(17, 0, "UTF-8 bytes");
 
   private static final EventType[] BY_ID = byId();
 

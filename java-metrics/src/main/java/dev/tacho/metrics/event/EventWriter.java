@@ -1,9 +1,9 @@
 package dev.tacho.metrics.event;
 
 import dev.tacho.metrics.ring.EventRing;
+import dev.tacho.metrics.ring.RingDescriptor;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
@@ -13,25 +13,32 @@ import org.jspecify.annotations.Nullable;
  * One thread only: the engine thread or the output thread, each with a writer of its own. Nothing is visible to the
  * reader before {@link #commit}, and then all of it at once.
  *
- * <p>The engine thread commits after each change that others should see: at the end of a step, after an abort, when a
- * request was queued. In a step it writes {@link #step} first, then for each sequence with an output {@link
- * #prefillStats} (first output only), {@link #corrupted} (if so), {@link #tokens} and {@link #finished} (if so), then
- * {@link #snapshot}. It commits before it hands the outputs over, so that the step precedes its pick-up. The output
- * thread writes {@link #pickUp}, then {@link #stopped} for each stop string found in the outputs of that step, and
- * commits once for both.
+ * <p>The engine thread commits after each change that others should see: when a step was planned that admits or
+ * preempts, at the end of a step, after an abort, when a request was queued; and before each commit after which other
+ * sequences run or wait than before it, it writes a {@link #snapshot}, so that a reader never counts a sequence without
+ * finding it. In a step it writes {@link #step} first, then for each sequence with an output {@link #prefillStats}
+ * (first output only), {@link #corrupted} (if so), {@link #tokens} and {@link #finished} (if so), then the snapshot. It
+ * commits before it hands the outputs over, so that the step precedes its pick-up. The output thread writes {@link
+ * #pickUp}, then {@link #stopped} for each stop string found in the outputs of that step, and commits once for both. It
+ * then tells the engine, which writes {@link #ended} for the stopped sequence unless it has ended by itself. When no
+ * pick-up will follow it writes {@link #noMorePickUps}.
  *
  * <p>A slot and a generation name a sequence. The slot is free for the next one, with a generation higher by one, as
- * soon as {@link #finished} or {@link #ended} was written, here or by the other thread. A disabled writer does nothing.
+ * soon as {@link #finished} or {@link #ended} was written. A disabled writer does nothing.
  */
 public final class EventWriter {
   private static final EventWriter DISABLED = new EventWriter(null);
+  private static final int NOT_GATHERING = -1;
 
   private final @Nullable EventRing ring;
+  private final long[] words;
+  private int gathered = NOT_GATHERING;
   private final Map<String, Integer> names = new HashMap<>();
   private long lostWhenNamed;
 
   private EventWriter(@Nullable EventRing ring) {
     this.ring = ring;
+    this.words = new long[ring == null ? 0 : RingDescriptor.MAX_RECORD_BYTES / EventDescriptor.WORD_BYTES];
   }
 
   /** A writer into {@code ring}, whose producer is the thread that uses the writer. */
@@ -51,8 +58,10 @@ public final class EventWriter {
 
   /** Shows the reader everything written so far. */
   public void commit() {
-    if (ring != null) {
-      ring.publishRelease();
+    EventRing to = ring;
+    if (to != null) {
+      endGathering(to);
+      to.publishRelease();
     }
   }
 
@@ -75,7 +84,7 @@ public final class EventWriter {
     if (to == null) {
       return;
     }
-    long at = to.claim(EventDescriptor.QUEUED_BYTES);
+    long at = claim(to, EventDescriptor.QUEUED_BYTES);
     if (at >= 0) {
       MemorySegment memory = to.memory();
       put(memory, at, EventDescriptor.word(EventType.QUEUED, 0, slot, generation));
@@ -87,6 +96,26 @@ public final class EventWriter {
       put(memory, at + EventDescriptor.QUEUED_N, n);
       put(memory, at + EventDescriptor.QUEUED_ADAPTER, adapter);
       put(memory, at + EventDescriptor.QUEUED_ZERO, 0);
+    }
+  }
+
+  /**
+   * What the request of a sequence is called, for exemplars; right after {@link #queued}, if at all.
+   *
+   * @param slot of the sequence
+   * @param generation of the slot
+   * @param id made by the thread that submitted the request
+   */
+  public void requestId(int slot, int generation, RequestId id) {
+    EventRing to = ring;
+    if (to == null) {
+      return;
+    }
+    int bytes = id.bytes();
+    long at = claim(to, EventDescriptor.WORD_BYTES + ((bytes + 7) & ~7));
+    if (at >= 0) {
+      put(to.memory(), at, EventDescriptor.word(EventType.REQUEST_ID, bytes, slot, generation));
+      id.write(to.memory(), at + EventDescriptor.FIRST);
     }
   }
 
@@ -118,7 +147,7 @@ public final class EventWriter {
    * @param step the step's number; increases
    * @param batchNanos when they were built: the one reading of the clock in a step
    * @param scheduleNanos start of the schedule call that planned the step
-   * @param outputs sequences with an output in the step; if 0, no pick-up follows
+   * @param outputs sequences with an output in the step, in [0, 2^24); if 0, no pick-up follows
    * @param shape sums over the sequences that the step computed
    */
   public void step(long step, long batchNanos, long scheduleNanos, int outputs, StepShape shape) {
@@ -126,23 +155,15 @@ public final class EventWriter {
     if (to == null) {
       return;
     }
-    long at = to.claim(EventDescriptor.STEP_BYTES);
+    int parts = shape.parts();
+    long at = claim(to, EventDescriptor.stepBytes(parts));
     if (at >= 0) {
       MemorySegment memory = to.memory();
-      put(memory, at, EventDescriptor.word(EventType.STEP, 0, 0, 0));
+      put(memory, at, EventDescriptor.word(EventType.STEP, parts, outputs, 0));
       put(memory, at + EventDescriptor.FIRST, step);
       put(memory, at + EventDescriptor.STEP_BATCH, batchNanos);
       put(memory, at + EventDescriptor.STEP_SCHEDULE, scheduleNanos);
-      put(memory, at + EventDescriptor.STEP_OUTPUTS, outputs);
-      put(memory, at + EventDescriptor.STEP_PREFILL_REQUESTS, shape.prefillRequests());
-      put(memory, at + EventDescriptor.STEP_PREFILL_TOKENS, shape.prefillTokens());
-      put(memory, at + EventDescriptor.STEP_DECODE_TOKENS, shape.decodeTokens());
-      put(memory, at + EventDescriptor.STEP_PREFILL_CONTEXT, shape.prefillContext());
-      put(memory, at + EventDescriptor.STEP_DECODE_CONTEXT, shape.decodeContext());
-      put(memory, at + EventDescriptor.STEP_PRODUCT, shape.product());
-      put(memory, at + EventDescriptor.STEP_PREFILL_CONTEXT_WINDOWED, shape.prefillContextWindowed());
-      put(memory, at + EventDescriptor.STEP_DECODE_CONTEXT_WINDOWED, shape.decodeContextWindowed());
-      put(memory, at + EventDescriptor.STEP_PRODUCT_WINDOWED, shape.productWindowed());
+      shape.write(memory, at, parts);
     }
   }
 
@@ -162,7 +183,7 @@ public final class EventWriter {
     if (to == null) {
       return;
     }
-    long at = to.claim(EventDescriptor.PREFILL_STATS_BYTES);
+    long at = claim(to, EventDescriptor.PREFILL_STATS_BYTES);
     if (at >= 0) {
       MemorySegment memory = to.memory();
       put(memory, at, EventDescriptor.word(EventType.PREFILL_STATS, 0, slot, generation));
@@ -213,7 +234,7 @@ public final class EventWriter {
     if (to == null) {
       return;
     }
-    long at = to.claim(EventDescriptor.EVICTED_BYTES);
+    long at = claim(to, EventDescriptor.EVICTED_BYTES);
     if (at >= 0) {
       MemorySegment memory = to.memory();
       put(memory, at, EventDescriptor.word(EventType.EVICTED, 0, 0, 0));
@@ -241,7 +262,7 @@ public final class EventWriter {
     if (to == null) {
       return;
     }
-    long at = to.claim(EventDescriptor.DETAILS_BYTES);
+    long at = claim(to, EventDescriptor.DETAILS_BYTES);
     if (at >= 0) {
       MemorySegment memory = to.memory();
       put(memory, at, EventDescriptor.word(EventType.DETAILS, 0, 0, 0));
@@ -265,7 +286,8 @@ public final class EventWriter {
 
   /**
    * A sequence ended without an output: aborted by its client or by the engine's closing, or failed before it was
-   * scheduled. It counts under its reason, and no time is observed.
+   * scheduled. It counts under its reason, and no time is observed. Also if its last output held a stop string: it then
+   * counts as {@link #finished} there, whatever the reason given here.
    */
   public void ended(int slot, int generation, FinishReason reason) {
     word(EventType.ENDED, reason.id(), slot, generation);
@@ -290,19 +312,21 @@ public final class EventWriter {
     if (to == null) {
       return;
     }
-    long at = to.claim(EventDescriptor.SNAPSHOT_BYTES);
+    int looked = lookups == 0 ? 0 : 1;
+    long at = claim(to, EventDescriptor.SNAPSHOT_BYTES + looked * EventDescriptor.SNAPSHOT_LOOKUP_BYTES);
     if (at >= 0) {
       MemorySegment memory = to.memory();
-      put(memory, at, EventDescriptor.word(EventType.SNAPSHOT, 0, 0, 0));
+      put(memory, at, EventDescriptor.word(EventType.SNAPSHOT, looked, 0, 0));
       put(memory, at + EventDescriptor.SNAPSHOT_RUNNING, running);
       put(memory, at + EventDescriptor.SNAPSHOT_WAITING, waiting);
       put(memory, at + EventDescriptor.SNAPSHOT_DEFERRED, deferred);
       put(memory, at + EventDescriptor.SNAPSHOT_FREE_BLOCKS, freeBlocks);
       put(memory, at + EventDescriptor.SNAPSHOT_BLOCKS, blocks);
       put(memory, at + EventDescriptor.SNAPSHOT_LOOKUPS, lookups);
-      put(memory, at + EventDescriptor.SNAPSHOT_QUERIES, queriedTokens);
-      put(memory, at + EventDescriptor.SNAPSHOT_HITS, hitTokens);
-      put(memory, at + EventDescriptor.SNAPSHOT_ZERO, 0L);
+      if (looked != 0) {
+        put(memory, at + EventDescriptor.SNAPSHOT_QUERIES, queriedTokens);
+        put(memory, at + EventDescriptor.SNAPSHOT_HITS, hitTokens);
+      }
     }
   }
 
@@ -317,13 +341,18 @@ public final class EventWriter {
     if (to == null) {
       return;
     }
-    long at = to.claim(EventDescriptor.PICK_UP_BYTES);
+    long at = claim(to, EventDescriptor.PICK_UP_BYTES);
     if (at >= 0) {
       MemorySegment memory = to.memory();
       put(memory, at, EventDescriptor.word(EventType.PICK_UP, 0, 0, 0));
       put(memory, at + EventDescriptor.FIRST, step);
       put(memory, at + EventDescriptor.PICK_UP_NANOS, nanos);
     }
+  }
+
+  /** Nobody will pick up a step any more: those that follow count as picked up now. */
+  public void noMorePickUps(long nanos) {
+    pickUp(Long.MAX_VALUE, nanos);
   }
 
   /** A stop string was found in the sequence's output of the step picked up last: it ended there, with STOP. */
@@ -358,14 +387,11 @@ public final class EventWriter {
     return id;
   }
 
-  private static void tell(EventRing to, String name, int id) {
-    byte[] bytes = name.getBytes(StandardCharsets.UTF_8);
-    int length = Math.min(bytes.length, EventDescriptor.MAX_NAME_BYTES);
-    while (length < bytes.length && length > 0 && (bytes[length] & 0xC0) == 0x80) {
-      length--;
-    }
+  private void tell(EventRing to, String name, int id) {
+    byte[] bytes = EventDescriptor.utf8(name, EventDescriptor.MAX_NAME_BYTES);
+    int length = bytes.length;
     int padded = (length + 7) & ~7;
-    long at = to.claim(EventDescriptor.WORD_BYTES + padded);
+    long at = claim(to, EventDescriptor.WORD_BYTES + padded);
     if (at >= 0) {
       MemorySegment memory = to.memory();
       put(memory, at, EventDescriptor.word(EventType.NAME, length, id, 0));
@@ -375,14 +401,49 @@ public final class EventWriter {
     }
   }
 
+  /**
+   * The first word after a longer record goes into the ring at once. Those that follow gather in an array, as there may
+   * be hundreds in a step, and go into the ring together.
+   */
   private void word(EventType type, int argument, int slot, int generation) {
     EventRing to = ring;
     if (to == null) {
       return;
     }
-    long at = to.claim(EventDescriptor.WORD_BYTES);
+    long word = EventDescriptor.word(type, argument, slot, generation);
+    if (gathered == NOT_GATHERING) {
+      gathered = 0;
+      long at = to.claim(EventDescriptor.WORD_BYTES, 1);
+      if (at >= 0) {
+        put(to.memory(), at, word);
+      }
+      return;
+    }
+    if (gathered == words.length) {
+      flush(to);
+    }
+    words[gathered++] = word;
+  }
+
+  /** Room for a longer record, after the words before it. */
+  private long claim(EventRing to, int bytes) {
+    endGathering(to);
+    return to.claim(bytes, 1);
+  }
+
+  private void endGathering(EventRing to) {
+    if (gathered > 0) {
+      flush(to);
+    }
+    gathered = NOT_GATHERING;
+  }
+
+  private void flush(EventRing to) {
+    int count = gathered;
+    gathered = 0;
+    long at = to.claim(count * EventDescriptor.WORD_BYTES, count);
     if (at >= 0) {
-      put(to.memory(), at, EventDescriptor.word(type, argument, slot, generation));
+      MemorySegment.copy(words, 0, to.memory(), EventDescriptor.LONG, at, count);
     }
   }
 
@@ -391,7 +452,7 @@ public final class EventWriter {
     if (to == null) {
       return;
     }
-    long at = to.claim(EventDescriptor.STAMP_BYTES);
+    long at = claim(to, EventDescriptor.STAMP_BYTES);
     if (at >= 0) {
       put(to.memory(), at, EventDescriptor.word(type, 0, slot, generation));
       put(to.memory(), at + EventDescriptor.FIRST, nanos);

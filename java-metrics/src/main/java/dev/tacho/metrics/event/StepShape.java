@@ -1,5 +1,7 @@
 package dev.tacho.metrics.event;
 
+import java.lang.foreign.MemorySegment;
+
 /**
  * Sums over the sequences of a step, from which the step's work can be estimated. Filled by the engine thread and
  * reused from step to step; nothing is allocated.
@@ -73,17 +75,60 @@ public final class StepShape {
     productWindowed += scheduledTokens * windowed;
   }
 
+  /** Which parts a STEP record of these sums has: bits of its argument. */
+  int parts() {
+    boolean cut = productWindowed != product;
+    return (prefillRequests > 0 ? EventDescriptor.STEP_HAS_PREFILLS : 0) | (cut ? EventDescriptor.STEP_HAS_WINDOW : 0);
+  }
+
+  /** Writes the sums into a STEP record. */
+  void write(MemorySegment memory, long at, int parts) {
+    memory.set(EventDescriptor.LONG, at + EventDescriptor.STEP_DECODE_TOKENS, decodeTokens);
+    memory.set(EventDescriptor.LONG, at + EventDescriptor.STEP_DECODE_CONTEXT, decodeContext);
+    if (parts != 0) {
+      long next = at + EventDescriptor.STEP_BYTES;
+      if ((parts & EventDescriptor.STEP_HAS_PREFILLS) != 0) {
+        memory.set(EventDescriptor.LONG, next, prefillRequests);
+        memory.set(EventDescriptor.LONG, next + 8, prefillTokens);
+        memory.set(EventDescriptor.LONG, next + 16, prefillContext);
+        memory.set(EventDescriptor.LONG, next + 24, product);
+        next += EventDescriptor.STEP_PREFILL_BYTES;
+      }
+      if ((parts & EventDescriptor.STEP_HAS_WINDOW) != 0) {
+        memory.set(EventDescriptor.LONG, next, prefillContextWindowed);
+        memory.set(EventDescriptor.LONG, next + 8, decodeContextWindowed);
+        memory.set(EventDescriptor.LONG, next + 16, productWindowed);
+      }
+    }
+  }
+
   /** Takes the sums of a STEP record. */
   void read(EventReader step) {
-    prefillRequests = step.stepInt(EventDescriptor.STEP_PREFILL_REQUESTS);
-    prefillTokens = step.stepLong(EventDescriptor.STEP_PREFILL_TOKENS);
+    int parts = step.argument();
     decodeTokens = step.stepLong(EventDescriptor.STEP_DECODE_TOKENS);
-    prefillContext = step.stepLong(EventDescriptor.STEP_PREFILL_CONTEXT);
     decodeContext = step.stepLong(EventDescriptor.STEP_DECODE_CONTEXT);
-    product = step.stepLong(EventDescriptor.STEP_PRODUCT);
-    prefillContextWindowed = step.stepLong(EventDescriptor.STEP_PREFILL_CONTEXT_WINDOWED);
-    decodeContextWindowed = step.stepLong(EventDescriptor.STEP_DECODE_CONTEXT_WINDOWED);
-    productWindowed = step.stepLong(EventDescriptor.STEP_PRODUCT_WINDOWED);
+    int next = EventDescriptor.STEP_BYTES;
+    if ((parts & EventDescriptor.STEP_HAS_PREFILLS) != 0) {
+      prefillRequests = (int) step.stepLong(next);
+      prefillTokens = step.stepLong(next + 8);
+      prefillContext = step.stepLong(next + 16);
+      product = step.stepLong(next + 24);
+      next += EventDescriptor.STEP_PREFILL_BYTES;
+    } else {
+      prefillRequests = 0;
+      prefillTokens = 0;
+      prefillContext = 0;
+      product = decodeContext;
+    }
+    if ((parts & EventDescriptor.STEP_HAS_WINDOW) != 0) {
+      prefillContextWindowed = step.stepLong(next);
+      decodeContextWindowed = step.stepLong(next + 8);
+      productWindowed = step.stepLong(next + 16);
+    } else {
+      prefillContextWindowed = prefillContext;
+      decodeContextWindowed = decodeContext;
+      productWindowed = product;
+    }
   }
 
   /** Sequences that are prefills. */

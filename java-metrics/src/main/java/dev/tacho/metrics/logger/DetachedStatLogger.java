@@ -2,6 +2,11 @@ package dev.tacho.metrics.logger;
 
 import dev.tacho.metrics.stats.IterationStats;
 import dev.tacho.metrics.stats.SchedulerStats;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import java.util.ServiceConfigurationError;
+import java.util.ServiceLoader;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.atomic.AtomicLong;
@@ -32,6 +37,27 @@ public final class DetachedStatLogger implements StatLogger {
     this.thread = new Thread(this::run, "tacho-stat-logger");
     thread.setDaemon(true);
     thread.start();
+  }
+
+  /**
+   * The loggers that are provided as services under {@link StatLogger}, a new instance of each; one that cannot be made
+   * is reported and left out.
+   */
+  public static List<StatLogger> discover() {
+    List<StatLogger> found = new ArrayList<>();
+    Iterator<StatLogger> services = ServiceLoader.load(StatLogger.class).iterator();
+    boolean more = true;
+    while (more) {
+      try {
+        more = services.hasNext();
+        if (more) {
+          found.add(services.next());
+        }
+      } catch (ServiceConfigurationError e) {
+        LOG.error("A stat logger on the class path could not be made and is left out", e);
+      }
+    }
+    return found;
   }
 
   @Override

@@ -55,12 +55,16 @@ final class LogWindow {
     this.lastNanos = nanos;
     parts.add(new SpeculationLine(options.diffusion(), nanos));
     parts.add(new TransferLine());
+    parts.add(new EncoderCacheLine());
     String graphMode = options.graphMode();
     if (graphMode != null) {
       parts.add(new GraphTable(graphMode, options.captureSizes()));
     }
     if (withWork && options.mfuMetrics()) {
       parts.add(new WorkLine(prefix, nanos));
+      if (options.mfuDetails()) {
+        parts.add(new WorkDetails(prefix, nanos, text -> lines.accept(Level.DEBUG, text)));
+      }
     }
   }
 

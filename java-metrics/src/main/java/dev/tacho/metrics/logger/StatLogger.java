@@ -5,7 +5,9 @@ import dev.tacho.metrics.stats.SchedulerStats;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Takes an engine's statistics: the extension point for publishing them elsewhere.
+ * Takes an engine's statistics: the extension point for publishing them elsewhere. Give one to {@code
+ * EngineMetricsOptions}; or name a public class with a constructor without arguments in {@code META-INF/services}: each
+ * engine then makes an instance of its own, on a thread of its own.
  *
  * <p>All methods run on the collector's thread or on a thread that asked for a drain, one at a time, and must return
  * soon: they hold up every engine's metrics (never the engines). Both statistics are reused: take numbers out, keep no

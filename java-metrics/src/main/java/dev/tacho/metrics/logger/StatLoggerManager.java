@@ -1,5 +1,6 @@
 package dev.tacho.metrics.logger;
 
+import dev.tacho.metrics.stats.ConnectorInbox;
 import dev.tacho.metrics.stats.IterationStats;
 import dev.tacho.metrics.stats.SchedulerStats;
 import java.time.Duration;
@@ -16,6 +17,7 @@ import org.slf4j.LoggerFactory;
 public final class StatLoggerManager implements StatLogger {
   private static final Logger LOG = LoggerFactory.getLogger(StatLoggerManager.class);
 
+  private final @Nullable ConnectorInbox connectors;
   private final List<StatLogger> all;
   private final List<StatLogger> healthy;
   private final long intervalNanos;
@@ -29,6 +31,20 @@ public final class StatLoggerManager implements StatLogger {
    * @param nanos now, on the engine's monotonic clock
    */
   public StatLoggerManager(List<? extends StatLogger> loggers, Duration interval, long nanos) {
+    this(loggers, interval, nanos, null);
+  }
+
+  /**
+   * A manager that adds to each snapshot what connectors reported.
+   *
+   * @param loggers the loggers
+   * @param interval time between two calls of {@link StatLogger#log}; zero for none
+   * @param nanos now, on the engine's monotonic clock
+   * @param connectors their reports, or null
+   */
+  public StatLoggerManager(List<? extends StatLogger> loggers, Duration interval, long nanos,
+      @Nullable ConnectorInbox connectors) {
+    this.connectors = connectors;
     this.all = List.copyOf(loggers);
     this.healthy = new ArrayList<>(loggers);
     this.intervalNanos = interval.toNanos();
@@ -37,6 +53,9 @@ public final class StatLoggerManager implements StatLogger {
 
   @Override
   public void record(int engineIndex, @Nullable SchedulerStats scheduler, @Nullable IterationStats iteration) {
+    if (connectors != null && scheduler != null) {
+      connectors.moveTo(scheduler);
+    }
     for (int i = 0; i < healthy.size(); i++) {
       StatLogger logger = healthy.get(i);
       try {

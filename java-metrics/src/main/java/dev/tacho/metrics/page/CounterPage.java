@@ -63,6 +63,11 @@ public final class CounterPage {
     return FIXED;
   }
 
+  /** Bytes of the page. */
+  public long bytes() {
+    return memory.byteSize();
+  }
+
   /** Cells of the page. */
   public int cells() {
     return cells;

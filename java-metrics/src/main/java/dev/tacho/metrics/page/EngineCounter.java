@@ -28,7 +28,9 @@ public enum EngineCounter {
   /** Requests refused because too many prompt tokens are queued. */
   REJECTED_TOKENS(10),
   /** Number of the engine's {@link EngineLifecycle}. A state, not a count. */
-  LIFECYCLE(11);
+  LIFECYCLE(11),
+  /** Nanoseconds between two steps in which the workers had nothing to do although there was work. */
+  BUBBLE_NANOS(12);
 
   private final int id;
 

@@ -3,16 +3,20 @@ package dev.tacho.metrics.page;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
 
 /**
  * Every value that an engine publishes, outside the heap: gauges, counters, bucket counts and sums. One writer, the
- * collector; readers in this JVM copy the page under the collector's lock and so see one moment.
+ * collector; readers in this JVM copy the page under the collector's lock and so see one moment. Readers in another
+ * process use {@link #tryCopyTo}, which sees one moment or fails.
  *
  * <pre>
  *   0  magic    "TACHOPG1"
  *   8  cells    number of values
- *  16  (zero to byte 64)
+ *  16  lock     odd while values change
+ *  24  updated  when they changed last, milliseconds since 1970
+ *  32  (zero to byte 64)
  *  64  value 0 | value 1 | ...         8 bytes each, little-endian: a double, or a count as a long
  * </pre>
  *
@@ -24,6 +28,9 @@ public final class MetricsPage {
 
   private static final long MAGIC = 0x31_47_50_4F_48_43_41_54L;
   private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG.withOrder(ByteOrder.LITTLE_ENDIAN);
+  private static final VarHandle CELL = LONG.varHandle();
+  private static final long LOCK = 16;
+  private static final long UPDATED = 24;
   private static final ValueLayout.OfDouble DOUBLE = ValueLayout.JAVA_DOUBLE.withOrder(ByteOrder.LITTLE_ENDIAN);
 
   private final MemorySegment memory;
@@ -46,6 +53,12 @@ public final class MetricsPage {
    * @param cells number of values
    */
   public MetricsPage(MemorySegment memory, int cells) {
+    this(cells, memory);
+    memory.set(LONG, 8, cells);
+    memory.set(LONG, 0, MAGIC);
+  }
+
+  private MetricsPage(int cells, MemorySegment memory) {
     if (cells < 0 || memory.byteSize() < HEADER_BYTES + (long) cells * Long.BYTES) {
       throw new IllegalArgumentException("metrics page of " + memory.byteSize() + " bytes is too small for " + cells
           + " values");
@@ -53,8 +66,63 @@ public final class MetricsPage {
     this.memory = memory;
     this.values = memory.asSlice(HEADER_BYTES, (long) cells * Long.BYTES);
     this.cells = cells;
-    memory.set(LONG, 8, cells);
-    memory.set(LONG, 0, MAGIC);
+  }
+
+  /**
+   * A page that somebody else writes; only to be read.
+   *
+   * @param memory the page's, may be read-only
+   * @param cells number of values that it must have
+   * @throws IllegalArgumentException if it is no page or has another number of values
+   */
+  public static MetricsPage ofOther(MemorySegment memory, int cells) {
+    if (memory.byteSize() < HEADER_BYTES || memory.get(LONG, 0) != MAGIC || memory.get(LONG, 8) != cells) {
+      throw new IllegalArgumentException("no metrics page of " + cells + " values");
+    }
+    return new MetricsPage(cells, memory);
+  }
+
+  /** The writer is about to change values; readers in other processes wait for {@link #endUpdate}. Idempotent. */
+  public void beginUpdate() {
+    long lock = memory.get(LONG, LOCK);
+    if ((lock & 1) == 0) {
+      CELL.setRelease(memory, LOCK, lock + 1);
+      VarHandle.storeStoreFence();
+    }
+  }
+
+  /**
+   * The writer has changed values.
+   *
+   * @param wallMillis now, in milliseconds since 1970
+   */
+  public void endUpdate(long wallMillis) {
+    memory.set(LONG, UPDATED, wallMillis);
+    long lock = memory.get(LONG, LOCK);
+    if ((lock & 1) != 0) {
+      CELL.setRelease(memory, LOCK, lock + 1);
+    }
+  }
+
+  /** When values changed last, in milliseconds since 1970. */
+  public long updatedMillis() {
+    return memory.get(LONG, UPDATED);
+  }
+
+  /**
+   * Copies the values of one moment, from a page that another process writes.
+   *
+   * @param target gets them, a page of the same size
+   * @param alsoRead reads what else belongs to the moment
+   * @return false if they were changed meanwhile: try again, or take it that their writer was killed at it
+   */
+  public boolean tryCopyTo(MetricsPage target, Runnable alsoRead) {
+    long before = (long) CELL.getAcquire(memory, LOCK);
+    copyTo(target);
+    target.memory.set(LONG, UPDATED, updatedMillis());
+    alsoRead.run();
+    VarHandle.loadLoadFence();
+    return (before & 1) == 0 && (long) CELL.getAcquire(memory, LOCK) == before;
   }
 
   /** Number of values. */
@@ -90,6 +158,16 @@ public final class MetricsPage {
   /** Adds 1 to a count. */
   public void increment(int cell) {
     values.setAtIndex(LONG, cell, values.getAtIndex(LONG, cell) + 1);
+  }
+
+  /** Adds to a count. */
+  public void increment(int cell, long times) {
+    values.setAtIndex(LONG, cell, values.getAtIndex(LONG, cell) + times);
+  }
+
+  /** Sets all values to 0. */
+  public void clear() {
+    values.fill((byte) 0);
   }
 
   /** Reads a value. */

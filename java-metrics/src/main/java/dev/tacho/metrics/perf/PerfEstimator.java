@@ -13,6 +13,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class PerfEstimator {
   private final ModelShape model;
+  private final boolean keepsParts;
   private final long q;
   private final long kv;
   private final double layers;
@@ -24,7 +25,18 @@ public final class PerfEstimator {
 
   /** An estimator for a model. */
   public PerfEstimator(ModelShape model) {
+    this(model, false);
+  }
+
+  /**
+   * An estimator for a model.
+   *
+   * @param model the model
+   * @param keepsParts true if an estimate keeps the parts of the work as well, for the debug log
+   */
+  public PerfEstimator(ModelShape model, boolean keepsParts) {
     this.model = model;
+    this.keepsParts = keepsParts;
     int stages = model.pipelineParallel();
     this.q = Math.max(1, model.heads() / model.tensorParallel());
     this.kv = Math.max(1, model.kvHeads() / model.tensorParallel());
@@ -53,6 +65,21 @@ public final class PerfEstimator {
       feedForward.estimate(step, sink);
     }
     unembed(step, sink);
+  }
+
+  /**
+   * Estimates a step into a sum, and its parts too if the estimator keeps them.
+   *
+   * @param step sums over its sequences
+   * @param work is added to
+   */
+  public void estimate(StepShape step, WorkEstimate work) {
+    estimate(step, (WorkSink) work);
+    if (keepsParts) {
+      long start = System.nanoTime();
+      estimate(step, (WorkSink) work.parts());
+      work.parts().step(step, System.nanoTime() - start);
+    }
   }
 
   private void attention(StepShape step, WorkSink sink) {

@@ -5,10 +5,25 @@ public final class WorkEstimate implements WorkSink {
   private long flops;
   private long readBytes;
   private long writeBytes;
+  private final WorkBreakdown parts = new WorkBreakdown();
 
   /** Empties the sums. */
   public void reset() {
     set(0, 0, 0);
+    parts.clear();
+  }
+
+  /** Adds the work of another, its parts included. */
+  public void add(WorkEstimate other) {
+    flops += other.flops;
+    readBytes += other.readBytes;
+    writeBytes += other.writeBytes;
+    parts.add(other.parts);
+  }
+
+  /** The parts of the work, empty unless the estimator keeps them. */
+  public WorkBreakdown parts() {
+    return parts;
   }
 
   /** Sets the sums. */

@@ -36,7 +36,19 @@ public enum BucketFamily {
   TRANSFER_BYTES(2048, 8192, 32768, 131072, 524288, 2097152, 8388608, 33554432, 134217728, 536870912, 2147483648.0,
       8589934592.0),
   /** Descriptors of a KV transfer. */
-  TRANSFER_DESCRIPTORS(10, 20, 30, 50, 75, 100, 200, 400, 1000, 2000, 4000, 10000, 20000, 50000);
+  TRANSFER_DESCRIPTORS(10, 20, 30, 50, 75, 100, 200, 400, 1000, 2000, 4000, 10000, 20000, 50000),
+  /** Bytes of an offloading transfer. */
+  OFFLOAD_SIZE(1e6, 5e6, 1e7, 2e7, 4e7, 6e7, 8e7, 1e8, 1.5e8, 2e8),
+  /** Seconds of a look-up call of the offloading connector. */
+  OFFLOAD_LOOKUP(0.00001, 0.00005, 0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1),
+  /** Seconds until a deferred look-up of the offloading connector is answered. */
+  OFFLOAD_DEFERRED_LOOKUP(0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10),
+  /** Blocks of a store of the offloading connector: 1 to 262144 by factors of four. */
+  OFFLOAD_BLOCKS(1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144),
+  /** Seconds of a job that brings blocks up from a tier. */
+  OFFLOAD_PROMOTION(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
+  /** Seconds before and after the engine's own work: front end and delivery. */
+  HANDOVER(0.00001, 0.00005, 0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60);
 
   private static final int[] ONE_TWO_FIVE = {1, 2, 5};
 

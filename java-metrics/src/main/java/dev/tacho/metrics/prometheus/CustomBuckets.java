@@ -59,6 +59,13 @@ public final class CustomBuckets {
     return own == null ? family.bounds(maxModelLen) : own.clone();
   }
 
+  /** The bounds that replace others, by the families' names in options. */
+  Map<String, List<Double>> replaced() {
+    Map<String, List<Double>> replaced = new LinkedHashMap<>();
+    bounds.forEach((family, values) -> replaced.put(family.option(), Arrays.stream(values).boxed().toList()));
+    return replaced;
+  }
+
   private static double[] numbers(String name, @Nullable Object value) {
     if (!(value instanceof List<?> list)) {
       throw fault(name, "must be a list of numbers");

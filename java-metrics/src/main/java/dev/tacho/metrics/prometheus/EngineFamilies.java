@@ -1,12 +1,14 @@
 package dev.tacho.metrics.prometheus;
 
 import dev.tacho.metrics.prometheus.MetricFamily.Gate;
+import java.nio.file.Path;
 import java.util.Collections;
 import java.util.EnumSet;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.DoubleSupplier;
+import org.jspecify.annotations.Nullable;
 
 /** Which families an engine publishes, under which labels and with which bounds. Immutable; see {@link #builder}. */
 public final class EngineFamilies {
@@ -18,7 +20,11 @@ public final class EngineFamilies {
   private final CustomBuckets buckets;
   private final int speculativeTokens;
   private final int maxAdapters;
+  private final int workers;
+  private final OffloadDescription offload;
+  private final @Nullable String hiddenOfVersion;
   private final DoubleSupplier wallClock;
+  private final @Nullable Path directory;
 
   private EngineFamilies(Builder builder) {
     this.modelName = builder.modelName;
@@ -29,7 +35,11 @@ public final class EngineFamilies {
     this.buckets = builder.buckets;
     this.speculativeTokens = builder.speculativeTokens;
     this.maxAdapters = builder.maxAdapters;
+    this.workers = builder.workers;
+    this.offload = builder.offload;
+    this.hiddenOfVersion = builder.hiddenOfVersion;
     this.wallClock = builder.wallClock;
+    this.directory = builder.directory;
   }
 
   /**
@@ -51,6 +61,11 @@ public final class EngineFamilies {
     return engineIndex;
   }
 
+  /** True if the engine has a family. */
+  boolean has(MetricFamily family) {
+    return open(family.gate()) && HiddenMetrics.isShown(family, hiddenOfVersion);
+  }
+
   /** True if the engine has a family behind a gate. */
   boolean open(Gate gate) {
     return gate == Gate.ALWAYS || (gates.contains(Gate.LOG_STATS) && gates.contains(gate));
@@ -64,12 +79,42 @@ public final class EngineFamilies {
     return buckets.bounds(family, maxModelLen);
   }
 
+  int maxModelLen() {
+    return maxModelLen;
+  }
+
+  Set<Gate> gates() {
+    return gates;
+  }
+
+  CustomBuckets buckets() {
+    return buckets;
+  }
+
+  /** Where the page's file is to lie, or null for none. */
+  @Nullable Path directory() {
+    return directory;
+  }
+
   int speculativeTokens() {
     return speculativeTokens;
   }
 
   int maxAdapters() {
     return maxAdapters;
+  }
+
+  int workers() {
+    return workers;
+  }
+
+  OffloadDescription offload() {
+    return offload;
+  }
+
+  /** The release whose hidden families are shown, or null. */
+  @Nullable String hiddenOfVersion() {
+    return hiddenOfVersion;
   }
 
   /** Seconds since 1970. */
@@ -87,6 +132,10 @@ public final class EngineFamilies {
     private CustomBuckets buckets = CustomBuckets.NONE;
     private int speculativeTokens;
     private int maxAdapters;
+    private int workers;
+    private OffloadDescription offload = OffloadDescription.NONE;
+    private @Nullable String hiddenOfVersion;
+    private @Nullable Path directory;
     private DoubleSupplier wallClock = () -> System.currentTimeMillis() / 1e3;
 
     private Builder(String modelName, int engineIndex, int maxModelLen) {
@@ -127,9 +176,39 @@ public final class EngineFamilies {
       return with(Gate.LORA, count > 0);
     }
 
+    /** Adds the families of so many workers, unless it is 0. */
+    public Builder workers(int count) {
+      workers = count;
+      return with(Gate.WORKERS, count > 0);
+    }
+
+    /** Adds the families of a connector that offloads keys and values. */
+    public Builder offload(OffloadDescription description) {
+      offload = description;
+      gates.addAll(description.gates());
+      return this;
+    }
+
+    /**
+     * Shows families that a release has hidden (show-hidden-metrics-for-version).
+     *
+     * @param version the release before the current one, such as 0.32; null or any other shows nothing more
+     * @throws IllegalArgumentException if it is no version
+     */
+    public Builder showHiddenMetricsForVersion(@Nullable String version) {
+      hiddenOfVersion = version == null ? null : HiddenMetrics.check(version);
+      return this;
+    }
+
     /** Where the values that are times come from, in seconds since 1970; the system's clock unless told otherwise. */
     public Builder wallClock(DoubleSupplier clock) {
       wallClock = clock;
+      return this;
+    }
+
+    /** Publishes in a file of this directory too, for other processes to read; null for none. */
+    public Builder directory(@Nullable Path forPages) {
+      directory = forPages;
       return this;
     }
 

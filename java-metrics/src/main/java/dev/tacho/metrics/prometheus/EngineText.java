@@ -13,16 +13,17 @@ import org.jspecify.annotations.Nullable;
  * holds the copy of its page that a scrape renders from. Used under the registry's lock.
  */
 final class EngineText {
-  private final PrometheusStatLogger logger;
+  private final PageLayout layout;
   private final MetricsPage copy;
+  private final Exemplars exemplars;
   private @Nullable String adapters;
   /** For each family, the prefixes of each child's samples in their order. */
   private final IdentityHashMap<MetricFamily, byte[][]> prefixes = new IdentityHashMap<>();
 
-  EngineText(PrometheusStatLogger logger) {
-    this.logger = logger;
-    PageLayout layout = logger.layout();
+  EngineText(PageLayout layout) {
+    this.layout = layout;
     this.copy = new MetricsPage(layout.cells());
+    this.exemplars = new Exemplars(layout);
     for (MetricFamily family : MetricCatalog.families()) {
       if (layout.has(family)) {
         prefixes.put(family, prefixes(layout, family));
@@ -30,22 +31,24 @@ final class EngineText {
     }
   }
 
-  PrometheusStatLogger logger() {
-    return logger;
-  }
-
   PageLayout layout() {
-    return logger.layout();
+    return layout;
   }
 
-  /** The values as of the last {@link #copy}. */
+  /** The values to render. */
   MetricsPage values() {
     return copy;
   }
 
+  /** Sets the adapters to render, joined by commas; null before the first snapshot. */
+  void adapters(@Nullable String joined) {
+    adapters = joined;
+  }
+
   /** Takes the values of this moment; under the collector's lock. */
-  void copy() {
+  void copy(PrometheusStatLogger logger) {
     logger.page().copyTo(copy);
+    logger.exemplars().copyTo(exemplars);
     adapters = logger.adapters();
   }
 
@@ -57,17 +60,20 @@ final class EngineText {
 
   /** Visits the children of a family over all engines in the order of the exposition. */
   static void visit(MetricFamily family, List<EngineText> engines, ChildVisitor visitor) {
-    if (family.isByPosition()) {
+    if (family.isCountedByEngine()) {
       for (EngineText engine : engines) {
-        for (int child = 0; engine.shows(family, engines) && child < engine.layout().children(family); child++) {
-          visitor.visit(engine, child);
+        int children = engine.shows(family, engines) ? engine.layout().children(family) : 0;
+        for (int child = 0; child < children; child++) {
+          if (engine.isShown(family, child)) {
+            visitor.visit(engine, child);
+          }
         }
       }
       return;
     }
     for (int child = 0; child < Math.max(1, family.values().size()); child++) {
       for (EngineText engine : engines) {
-        if (engine.shows(family, engines)) {
+        if (engine.shows(family, engines) && engine.isShown(family, child)) {
           visitor.visit(engine, child);
         }
       }
@@ -88,11 +94,16 @@ final class EngineText {
     if (!family.perEngine()) {
       for (EngineText other : engines) {
         if (other.isSameModel(this) && other.layout().has(family)) {
-          return other.logger == logger;
+          return other == this;
         }
       }
     }
     return true;
+  }
+
+  /** True unless the child waits for its first report. */
+  private boolean isShown(MetricFamily family, int child) {
+    return !family.onFirstUse() || copy.count(layout().reports(family, child)) > 0;
   }
 
   /** The value of a child that is not a histogram: the engine's own, or the sum over its model's engines. */
@@ -109,29 +120,37 @@ final class EngineText {
     return sum;
   }
 
-  /** Writes the samples of one child of a family that the engine shows. */
-  void write(TextBuffer out, MetricFamily family, int child, List<EngineText> engines) {
+  /** Writes the samples of one child of a family that the engine shows; exemplars if the format knows them. */
+  void write(TextBuffer out, MetricFamily family, int child, List<EngineText> engines, boolean openMetrics) {
     byte[][] lines = prefixes.get(family);
     if (lines == null) {
       return;
     }
     if (family.gate() == MetricFamily.Gate.LORA) {
-      out.put(prefix(family.exposedName(), labels(family, child))).value(value(family, child, engines));
+      out.line(prefix(family.exposedName(), labels(family, child)), value(family, child, engines));
       return;
     }
     if (family.type() != MetricFamily.Type.HISTOGRAM) {
-      out.put(lines[child]).value(value(family, child, engines));
+      out.line(lines[child], value(family, child, engines));
       return;
     }
     int cell = layout().cell(family, child);
     int buckets = layout().bounds(family).length + 1;
+    int line = child * (buckets + 2);
     long count = 0;
     for (int i = 0; i < buckets; i++) {
       count += copy.count(cell + i);
-      out.put(lines[i]).value(count);
+      Exemplars.Exemplar exemplar = openMetrics ? exemplars.get(family, i) : null;
+      if (exemplar == null) {
+        out.line(lines[line++], count);
+      } else {
+        out.put(lines[line++]).put((double) count);
+        exemplar.write(out);
+        out.put('\n');
+      }
     }
-    out.put(lines[buckets]).value(count);
-    out.put(lines[buckets + 1]).value(copy.get(cell + buckets));
+    out.line(lines[line++], count);
+    out.line(lines[line], copy.get(cell + buckets));
   }
 
   /** Label names and values of a child at the moment of the copy, in the order of registration. */
@@ -170,15 +189,18 @@ final class EngineText {
       return lines;
     }
     double[] bounds = layout.bounds(family);
-    Map<String, String> labels = layout.labels(family, 0);
-    byte[][] lines = new byte[bounds.length + 3][];
-    for (int i = 0; i <= bounds.length; i++) {
-      Map<String, String> withBound = new TreeMap<>(labels);
-      withBound.put("le", NumberFormat.format(i < bounds.length ? bounds[i] : Double.POSITIVE_INFINITY));
-      lines[i] = prefix(family.name() + "_bucket", withBound);
+    byte[][] lines = new byte[layout.children(family) * (bounds.length + 3)][];
+    int line = 0;
+    for (int child = 0; child < layout.children(family); child++) {
+      Map<String, String> labels = layout.labels(family, child);
+      for (int i = 0; i <= bounds.length; i++) {
+        Map<String, String> withBound = new TreeMap<>(labels);
+        withBound.put("le", NumberFormat.format(i < bounds.length ? bounds[i] : Double.POSITIVE_INFINITY));
+        lines[line++] = prefix(family.name() + "_bucket", withBound);
+      }
+      lines[line++] = prefix(family.name() + "_count", labels);
+      lines[line++] = prefix(family.name() + "_sum", labels);
     }
-    lines[bounds.length + 1] = prefix(family.name() + "_count", labels);
-    lines[bounds.length + 2] = prefix(family.name() + "_sum", labels);
     return lines;
   }
 

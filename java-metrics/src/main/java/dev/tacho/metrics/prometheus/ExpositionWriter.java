@@ -13,7 +13,16 @@ import org.jspecify.annotations.Nullable;
  * at a time.
  */
 final class ExpositionWriter {
-  private final TextBuffer out = new TextBuffer();
+  private final TextBuffer out;
+
+  /**
+   * A writer.
+   *
+   * @param out what it writes into, from the start each time
+   */
+  ExpositionWriter(TextBuffer out) {
+    this.out = out;
+  }
 
   /**
    * Writes a whole exposition.
@@ -38,11 +47,20 @@ final class ExpositionWriter {
   }
 
   private void writeFamily(MetricFamily family, List<EngineText> engines, boolean openMetrics) {
-    if (engines.stream().anyMatch(engine -> engine.layout().has(family))) {
+    if (isIn(family, engines)) {
       String name = openMetrics ? family.baseName() : family.exposedName();
       head(name, family.type().text(), family.help(), openMetrics);
-      EngineText.visit(family, engines, (engine, child) -> engine.write(out, family, child, engines));
+      EngineText.visit(family, engines, (engine, child) -> engine.write(out, family, child, engines, openMetrics));
     }
+  }
+
+  private static boolean isIn(MetricFamily family, List<EngineText> engines) {
+    for (EngineText engine : engines) {
+      if (engine.layout().has(family)) {
+        return true;
+      }
+    }
+    return false;
   }
 
   private void writeGuest(MetricFamilySamples family, boolean openMetrics) {
@@ -79,10 +97,15 @@ final class ExpositionWriter {
       labels.put(label, label.equals("le") || label.equals("quantile") ? bound(sample.labelValues.get(i))
           : sample.labelValues.get(i));
     }
-    out.put(EngineText.prefix(sample.name, labels)).put(NumberFormat.format(sample.value));
+    out.put(EngineText.prefix(sample.name, labels)).put(sample.value);
     Long timestamp = sample.timestampMs;
     if (timestamp != null) {
-      out.put(' ').put(openMetrics ? NumberFormat.format(timestamp / 1e3) : timestamp.toString());
+      out.put(' ');
+      if (openMetrics) {
+        out.put(timestamp / 1e3);
+      } else {
+        out.put(timestamp.toString());
+      }
     }
     out.put('\n');
   }

@@ -37,6 +37,7 @@ final class FamilyTable {
     private List<String> labels = List.of("model_name", "engine");
     private List<String> values = List.of();
     private @Nullable BucketFamily buckets;
+    private boolean onFirstUse;
     private Gate gate = Gate.LOG_STATS;
     private Question question = Question.RESOURCES;
     private Moment moves = Moment.SNAPSHOT;
@@ -64,13 +65,19 @@ final class FamilyTable {
       return by(label, List.of(fixed));
     }
 
-    /** One more label, whose values count from 0; how far is up to each engine. */
-    Row byPosition(String label) {
+    /** One more label, whose values each engine has its own number of. */
+    Row countedByEngine(String label) {
       return by(label, List.of());
     }
 
     Row buckets(BucketFamily family) {
       buckets = family;
+      return this;
+    }
+
+    /** A child is shown from its first report on. */
+    Row onFirstUse() {
+      onFirstUse = true;
       return this;
     }
 
@@ -97,7 +104,8 @@ final class FamilyTable {
     /** Ends the row with its sentence for the exposition. */
     MetricFamily help(String sentence) {
       MetricFamily family =
-          new MetricFamily(name, type, labels, values, buckets, gate, question, moves, unit, sentence);
+          new MetricFamily(name, type, labels, values, buckets, onFirstUse, null, gate, question, moves, unit,
+              sentence);
       for (MetricFamily other : rows) {
         if (other.baseName().equals(family.baseName())) {
           throw new IllegalArgumentException("two families are called " + family.baseName());

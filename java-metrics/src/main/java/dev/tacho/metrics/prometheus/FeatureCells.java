@@ -36,6 +36,7 @@ final class FeatureCells {
   private final @Nullable PageHistogram blockLifetime;
   private final @Nullable PageHistogram blockIdle;
   private final @Nullable PageHistogram blockReuseGap;
+  private final OffloadCells offload;
 
   FeatureCells(MetricsPage page, PageLayout layout) {
     this.page = page;
@@ -59,6 +60,7 @@ final class FeatureCells {
     blockLifetime = histogram(layout, MetricCatalog.BLOCK_LIFETIME);
     blockIdle = histogram(layout, MetricCatalog.BLOCK_IDLE);
     blockReuseGap = histogram(layout, MetricCatalog.BLOCK_REUSE_GAP);
+    offload = new OffloadCells(page, layout);
   }
 
   void scheduler(SchedulerStats stats) {
@@ -85,6 +87,7 @@ final class FeatureCells {
     add(failedNotifications, transfers.failedNotifications());
     add(expiredRequests, transfers.expiredRequests());
     add(lateNotifications, transfers.lateNotifications());
+    offload.scheduler(stats.offload());
     ResidencyStats residency = stats.residency();
     observe(blockLifetime, residency.lifetimes());
     observe(blockIdle, residency.idleTimes());

@@ -18,7 +18,7 @@ final class FeatureFamilies {
       .gate(Gate.SPECULATION).unit("tokens").asks(Question.SPECULATION).moves(Moment.SNAPSHOT)
       .help("Draft tokens that the model accepted.");
   static final MetricFamily ACCEPTED_BY_POSITION = TABLE.counter("vllm:spec_decode_num_accepted_tokens_per_pos")
-      .byPosition("position").gate(Gate.SPECULATION).unit("tokens").asks(Question.SPECULATION)
+      .countedByEngine("position").gate(Gate.SPECULATION).unit("tokens").asks(Question.SPECULATION)
       .moves(Moment.SNAPSHOT)
       .help("Draft tokens that the model accepted, by their position in the draft.");
   static final MetricFamily DENOISING_STEPS = TABLE.counter("vllm:diffusion_num_denoising_steps")

@@ -1,6 +1,7 @@
 package dev.tacho.metrics.prometheus;
 
 import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Whether families that a release has deprecated are shown: only to who names the release before the current one, and
@@ -8,6 +9,8 @@ import java.util.regex.Pattern;
  */
 public final class HiddenMetrics {
   private static final Pattern VERSION = Pattern.compile("v?\\d+(\\.\\d+)*((a|b|rc|\\.dev|\\.post)\\d*)?");
+
+  private static final int MINOR = Integer.parseInt(MetricCatalog.FOLLOWS.split("\\.", -1)[1]);
 
   private HiddenMetrics() {}
 
@@ -22,6 +25,16 @@ public final class HiddenMetrics {
           + "\": must be a version such as 0.32");
     }
     return version;
+  }
+
+  /**
+   * True if a family is shown: if it is not deprecated, or if who asks names the right version.
+   *
+   * @param family the family
+   * @param version what the operator named, null if nothing
+   */
+  static boolean isShown(MetricFamily family, @Nullable String version) {
+    return family.deprecatedIn() == null || (version != null && areShown(0, MINOR, version));
   }
 
   /**

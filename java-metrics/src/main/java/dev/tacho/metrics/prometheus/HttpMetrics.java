@@ -20,6 +20,8 @@ public final class HttpMetrics {
   public static final Set<String> LEFT_OUT =
       Set.of("/metrics", "/health", "/load", "/ping", "/version", "/server_info");
 
+  private static final Set<String> METHODS =
+      Set.of("GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH");
   private static final WeakHashMap<MetricsRegistry, HttpMetrics> OF = new WeakHashMap<>();
   private static final double NANOS = 1e9;
 
@@ -53,7 +55,7 @@ public final class HttpMetrics {
   /**
    * Counts a request that was answered.
    *
-   * @param method such as POST
+   * @param method such as POST; a word that is no method of HTTP counts as OTHER
    * @param handler the route that answered, not the path that was asked for
    * @param status HTTP status
    * @param nanos how long it took
@@ -65,11 +67,12 @@ public final class HttpMetrics {
       return;
     }
     double seconds = nanos / NANOS;
-    requests.labels(method, status / 100 + "xx", handler).inc();
+    String known = METHODS.contains(method) ? method : "OTHER";
+    requests.labels(known, status / 100 + "xx", handler).inc();
     requestBytes.labels(handler).observe((double) bodyBytes);
     responseBytes.labels(handler).observe((double) answerBytes);
     fineDuration.observe(seconds);
-    duration.labels(method, handler).observe(seconds);
+    duration.labels(known, handler).observe(seconds);
   }
 
   /** The families one after another: a registry keeps no order among its collectors. */

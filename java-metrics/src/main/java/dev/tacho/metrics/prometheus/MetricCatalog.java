@@ -61,10 +61,10 @@ public final class MetricCatalog {
       .moves(Moment.ADMISSION)
       .help("Tokens of those that the prefix cache held.");
   static final MetricFamily EXTERNAL_PREFIX_QUERIES = TABLE.counter("vllm:external_prefix_cache_queries")
-      .unit("tokens").asks(Question.CACHE).moves(Moment.NEVER)
+      .unit("tokens").asks(Question.CACHE).moves(Moment.REPORT)
       .help("Tokens looked up in a KV connector after the prefix cache; 0 without a connector.");
   static final MetricFamily EXTERNAL_PREFIX_HITS = TABLE.counter("vllm:external_prefix_cache_hits").unit("tokens")
-      .asks(Question.CACHE).moves(Moment.NEVER)
+      .asks(Question.CACHE).moves(Moment.REPORT)
       .help("Tokens of those that the connector supplied.");
   static final MetricFamily MM_QUERIES = TABLE.counter("vllm:mm_cache_queries").unit("items").asks(Question.CACHE)
       .moves(Moment.NEVER)
@@ -171,6 +171,28 @@ public final class MetricCatalog {
       .by("state", Arrays.stream(EngineLifecycle.values()).map(EngineLifecycle::label).toList()).gate(Gate.ALWAYS)
       .unit("0 or 1").asks(Question.RESOURCES).moves(Moment.LIFECYCLE)
       .help("State of the engine; 1 for the state it is in.");
+  static final MetricFamily REQUESTS_ACCEPTED = TABLE.counter("tacho:requests_accepted_total").unit("requests")
+      .asks(Question.QUEUE).moves(Moment.ARRIVAL)
+      .help("Sequences that entered the scheduler; in every scrape, less those that ended, as many as run and wait.");
+  static final MetricFamily OLDEST_RUNNING = TABLE.gauge("tacho:oldest_running_seconds").unit("seconds")
+      .asks(Question.LATENCY).moves(Moment.DRAIN)
+      .help("Time since the first step of the open sequence that was scheduled first; 0 if there is none.");
+  static final MetricFamily OLDEST_WAITING = TABLE.gauge("tacho:oldest_waiting_seconds").unit("seconds")
+      .asks(Question.QUEUE).moves(Moment.DRAIN)
+      .help("Time since the sequence was queued that waits longest for its first step; 0 if none waits.");
+  static final MetricFamily SECONDS_SINCE_LAST_STEP = TABLE.gauge("tacho:seconds_since_last_step").unit("seconds")
+      .asks(Question.RESOURCES).moves(Moment.DRAIN)
+      .help("Time since the last step built its outputs; 0 before the first step.");
+  static final MetricFamily METRICS_EVENTS = TABLE.counter("tacho:metrics_events_total").unit("events")
+      .asks(Question.METRICS).moves(Moment.DRAIN)
+      .help("Events that the collector has read.");
+  static final MetricFamily RECORD_SECONDS = TABLE.counter("tacho:metrics_record_seconds_total").unit("seconds")
+      .asks(Question.METRICS).moves(Moment.DRAIN)
+      .help("Estimated time that the engine's threads spent writing events: their number times what writing one cost in"
+          + " a short trial in this process.");
+  static final MetricFamily DRAIN_SECONDS = TABLE.counter("tacho:metrics_drain_seconds_total").unit("seconds")
+      .asks(Question.METRICS).moves(Moment.DRAIN)
+      .help("Time spent reading events and bringing the published values up to date, outside the engine's threads.");
   static final MetricFamily RING_FULL = TABLE.counter("tacho:ring_full_total").unit("events").asks(Question.METRICS)
       .moves(Moment.DRAIN)
       .help("Times that an event ring was full and had to grow or drop.");
@@ -188,7 +210,8 @@ public final class MetricCatalog {
       .help("Calls to loggers that were plugged in, dropped because too many waited.");
 
   private static final List<MetricFamily> ALL =
-      Stream.concat(FeatureFamilies.rows().stream(), TABLE.rows().stream()).toList();
+      Stream.of(FeatureFamilies.rows(), OffloadFamilies.rows(), TABLE.rows(), OwnFamilies.rows())
+          .flatMap(List::stream).toList();
 
   private MetricCatalog() {}
 

@@ -12,6 +12,8 @@ import org.jspecify.annotations.Nullable;
  * @param values values of the last label that exist from the start; empty if every label is the engine's, or if the
  *     values are positions, which each engine counts for itself
  * @param buckets bounds of a histogram, else null
+ * @param onFirstUse true if a child is shown from its first report on, false if from the start
+ * @param deprecatedIn the release of vLLM that deprecated it and hides it, null if none did
  * @param gate when the family exists
  * @param question what it helps to answer
  * @param moves when its numbers move
@@ -24,6 +26,8 @@ public record MetricFamily(
     List<String> labels,
     List<String> values,
     @Nullable BucketFamily buckets,
+    boolean onFirstUse,
+    @Nullable String deprecatedIn,
     Gate gate,
     Question question,
     Moment moves,
@@ -83,7 +87,17 @@ public record MetricFamily(
     /** As LOG_STATS, for a diffusion model. */
     DIFFUSION("For diffusion models"),
     /** As LOG_STATS, if keys and values are transferred between engines. */
-    NIXL("If the KV connector is NIXL");
+    NIXL("If the KV connector is NIXL"),
+    /** As LOG_STATS, if keys and values are offloaded. */
+    OFFLOAD("If KV is offloaded"),
+    /** As OFFLOAD, if blocks are stored only after some uses. */
+    OFFLOAD_THRESHOLD("If KV is offloaded after two or more uses"),
+    /** As OFFLOAD, if there are tiers beyond host memory. */
+    OFFLOAD_TIERS("If KV is offloaded to tiers"),
+    /** As LOG_STATS, if keys and values are offloaded by the simple connector. */
+    SIMPLE_OFFLOAD("If KV is offloaded by the simple connector"),
+    /** As LOG_STATS, if the engine has said how many workers it has. */
+    WORKERS("If the engine has said how many workers it has");
 
     private final String text;
 
@@ -138,9 +152,9 @@ public record MetricFamily(
     return type == Type.COUNTER ? baseName() + "_total" : name;
   }
 
-  /** True if the last label is a position from 0; the children of an engine then follow one another. */
-  public boolean isByPosition() {
-    return labels.get(labels.size() - 1).equals("position");
+  /** True if each engine counts its own children, as by position; the children of an engine then follow one another. */
+  public boolean isCountedByEngine() {
+    return labels.contains("position") || labels.contains("worker") || labels.contains("tier");
   }
 
   /** True if each engine has its own children; false if those of a model's engines are summed. */

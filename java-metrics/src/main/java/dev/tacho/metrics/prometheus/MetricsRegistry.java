@@ -5,13 +5,17 @@ import dev.tacho.metrics.page.MetricsPage;
 import dev.tacho.metrics.page.MetricsSnapshot;
 import io.prometheus.client.Collector.MetricFamilySamples;
 import io.prometheus.client.CollectorRegistry;
+import java.io.IOException;
+import java.io.OutputStream;
 import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.WeakHashMap;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
@@ -27,8 +31,9 @@ public final class MetricsRegistry {
 
   private final CollectorRegistry registry;
   private final MetricsCollector collector;
-  private final List<EngineText> engines = new ArrayList<>();
-  private final ExpositionWriter writer = new ExpositionWriter();
+  private final Map<PrometheusStatLogger, EngineText> engines = new LinkedHashMap<>();
+  /** Kept from one exposition to the next; a second one at the same time makes its own. */
+  private final AtomicReference<@Nullable TextBuffer> spare = new AtomicReference<>();
   private final ThreadLocal<@Nullable Boolean> writing = new ThreadLocal<>();
 
   private MetricsRegistry(CollectorRegistry registry, MetricsCollector collector) {
@@ -80,35 +85,65 @@ public final class MetricsRegistry {
    * @param families what it publishes
    * @return the logger that keeps its values; closing it takes the engine out again
    * @throws IllegalArgumentException if the registry has an engine of this index and model name
+   * @throws java.io.UncheckedIOException if the file for other processes cannot be made
    */
   public synchronized PrometheusStatLogger join(EngineFamilies families) {
     int engineIndex = families.engineIndex();
     String modelName = families.modelName();
-    for (EngineText engine : engines) {
+    for (EngineText engine : engines.values()) {
       if (engine.layout().engineIndex() == engineIndex && engine.layout().modelName().equals(modelName)) {
         throw new IllegalArgumentException("engine " + engineIndex + " of model " + modelName
             + " is in this registry already: give each engine of a model its own engineIndex");
       }
     }
     PrometheusStatLogger logger = new PrometheusStatLogger(families, this);
-    engines.add(new EngineText(logger));
+    engines.put(logger, new EngineText(logger.layout()));
     return logger;
   }
 
   synchronized void leave(PrometheusStatLogger logger) {
-    engines.removeIf(engine -> engine.logger() == logger);
+    engines.remove(logger);
   }
 
   /** The text of all metrics; what engines committed before the call is in it. */
   public String exposition(ExpositionFormat format) {
-    List<MetricFamilySamples> guests = guests();
-    return withValues(values -> writer.write(values, Collections.enumeration(guests), format).toString());
+    return render(format, TextBuffer::toString);
   }
 
   /** As {@link #exposition}, in UTF-8. */
   public byte[] expositionBytes(ExpositionFormat format) {
+    return render(format, TextBuffer::toByteArray);
+  }
+
+  /**
+   * Writes the text of all metrics, in UTF-8, without a copy of it. No lock is held while the stream is written to.
+   *
+   * @param format which text form
+   * @param out gets the text in one call; stays open
+   * @throws IOException if it cannot be written to
+   */
+  public void writeTo(ExpositionFormat format, OutputStream out) throws IOException {
+    IOException failure = render(format, text -> {
+      try {
+        text.writeTo(out);
+        return null;
+      } catch (IOException e) {
+        return e;
+      }
+    });
+    if (failure != null) {
+      throw failure;
+    }
+  }
+
+  private <T extends @Nullable Object> T render(ExpositionFormat format, Function<TextBuffer, T> reader) {
     List<MetricFamilySamples> guests = guests();
-    return withValues(values -> writer.write(values, Collections.enumeration(guests), format).toByteArray());
+    TextBuffer kept = spare.getAndSet(null);
+    TextBuffer text = kept != null ? kept : new TextBuffer();
+    withValues(values -> new ExpositionWriter(text).write(values, Collections.enumeration(guests), format));
+    T result = reader.apply(text);
+    spare.set(text);
+    return result;
   }
 
   /** The values of all engines; what they committed before the call is in them. */
@@ -118,8 +153,8 @@ public final class MetricsRegistry {
 
   /** Drains, copies the values of all engines at one moment, and hands the copies over. */
   synchronized <T> T withValues(Function<List<EngineText>, T> reader) {
-    collector.drainThen(() -> engines.forEach(EngineText::copy));
-    return Objects.requireNonNull(reader.apply(engines));
+    collector.drainThen(() -> engines.forEach((logger, text) -> text.copy(logger)));
+    return Objects.requireNonNull(reader.apply(List.copyOf(engines.values())));
   }
 
   /** True while this thread gathers guests for our own exposition. */

@@ -8,6 +8,8 @@ public enum Moment {
   LIFECYCLE("whenever the engine's state changes"),
   /** State of the scheduler. */
   SNAPSHOT("with every snapshot of the scheduler: after each step, and after a change of its queues between steps"),
+  /** Arrival of a sequence in the scheduler. */
+  ARRIVAL("when a sequence enters the scheduler's queue, each of n counted"),
   /** Admission of a sequence. */
   ADMISSION("when a sequence is admitted; a resumed one does not count again"),
   /** Preemption. */
@@ -32,6 +34,14 @@ public enum Moment {
   EVICTION("with the snapshot after a sampled block was evicted"),
   /** End of a transfer. */
   TRANSFER("with the snapshot after a transfer ended or failed"),
+  /** Report of a connector. */
+  REPORT("with the snapshot after the connector reported it"),
+  /** Polling of the device's counters. */
+  POLL("whenever the collector has read the counters of the device"),
+  /** A window of those. */
+  WINDOW("about once a second, from the counters of the device over that second"),
+  /** Said by the engine. */
+  SAID("when the engine says so"),
   /** A part that the engine lacks. */
   NEVER("stays 0: the engine has no such part");
 

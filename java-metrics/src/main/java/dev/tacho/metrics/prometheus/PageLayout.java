@@ -10,7 +10,8 @@ import java.util.Map;
  * Where each value of an engine lies in its page, and what labels it has. Immutable.
  *
  * <p>The children of a family lie one after another; a gauge or counter takes one cell, a histogram one for each
- * bucket, one for the infinite bucket and one for the sum.
+ * bucket, one for the infinite bucket and one for the sum. A child that is shown on first use has one more,
+ * which counts its reports.
  */
 final class PageLayout {
   private final EngineFamilies engine;
@@ -23,7 +24,7 @@ final class PageLayout {
     this.engine = engine;
     int next = 0;
     for (MetricFamily family : MetricCatalog.families()) {
-      if (engine.open(family.gate())) {
+      if (engine.has(family)) {
         BucketFamily buckets = family.buckets();
         if (buckets != null) {
           bounds.computeIfAbsent(buckets, engine::bounds);
@@ -43,9 +44,19 @@ final class PageLayout {
     return engine.engineIndex();
   }
 
-  /** Children of a family that exist from the start. */
+  /** Children of a family; those of a family that is shown on first use may be hidden. */
   int children(MetricFamily family) {
-    return family.isByPosition() ? engine.speculativeTokens() : Math.max(1, family.values().size());
+    int values = Math.max(1, family.values().size());
+    if (family.labels().contains("tier")) {
+      return Math.max(1, engine.offload().tiers().size()) * values;
+    }
+    return family.labels().contains("position") ? engine.speculativeTokens()
+        : family.labels().contains("worker") ? engine.workers() : values;
+  }
+
+  /** The cell that counts the reports of a child of a family that is shown on first use. */
+  int reports(MetricFamily family, int child) {
+    return cell(family, child) + cellsOf(family) - 1;
   }
 
   int cells() {
@@ -81,21 +92,30 @@ final class PageLayout {
     if (family.gate() == MetricFamily.Gate.CACHE_CONFIG) {
       labels.putAll(engine.cacheConfig());
     }
-    List<String> names = family.labels();
-    for (String name : names) {
+    List<String> values = family.values();
+    List<String> tiers = engine.offload().tiers();
+    for (String name : family.labels()) {
+      if (name.equals("tier") && tiers.isEmpty()) {
+        continue;
+      }
       labels.put(name, switch (name) {
         case "model_name" -> engine.modelName();
         case "engine" -> Integer.toString(engine.engineIndex());
+        case "tier" -> tiers.get(child / Math.max(1, values.size()));
         case "max_lora" -> Integer.toString(engine.maxAdapters());
         case "waiting_lora_adapters", "running_lora_adapters" -> "";
-        case "position" -> Integer.toString(child);
-        default -> family.values().get(child);
+        case "position", "worker" -> Integer.toString(child);
+        default -> engine.offload().labels().getOrDefault(name, "");
       });
+    }
+    if (!values.isEmpty()) {
+      labels.put(family.labels().get(family.labels().size() - 1), values.get(child % values.size()));
     }
     return labels;
   }
 
   private int cellsOf(MetricFamily family) {
-    return family.type() == MetricFamily.Type.HISTOGRAM ? bounds(family).length + 2 : 1;
+    int shown = family.onFirstUse() ? 1 : 0;
+    return shown + (family.type() == MetricFamily.Type.HISTOGRAM ? bounds(family).length + 2 : 1);
   }
 }

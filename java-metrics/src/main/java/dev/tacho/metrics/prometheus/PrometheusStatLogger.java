@@ -1,12 +1,18 @@
 package dev.tacho.metrics.prometheus;
 
+import dev.tacho.metrics.collector.DrainReport;
+import dev.tacho.metrics.event.RecordCost;
 import dev.tacho.metrics.logger.StatLogger;
 import dev.tacho.metrics.page.CounterPage;
 import dev.tacho.metrics.page.EngineCounter;
 import dev.tacho.metrics.page.EngineLifecycle;
 import dev.tacho.metrics.page.MetricsPage;
+import dev.tacho.metrics.perf.DeviceCounters;
+import dev.tacho.metrics.perf.DeviceRates;
 import dev.tacho.metrics.stats.IterationStats;
+import dev.tacho.metrics.stats.MemoryArea;
 import dev.tacho.metrics.stats.SchedulerStats;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -14,23 +20,32 @@ import org.jspecify.annotations.Nullable;
  * collector's lock alone.
  */
 public final class PrometheusStatLogger implements StatLogger {
+  /** Adapters that a label names; of more it says that there are more. */
+  static final int MAX_ADAPTER_NAMES = 100;
+
   private final EngineFamilies families;
   private final PageLayout layout;
+  private final @Nullable PageFile file;
   private final MetricsPage page;
   private final MetricsRegistry registry;
   private final boolean logStats;
   private final @Nullable RecordedCells recorded;
   private final @Nullable ReconciledCounters reconciled;
+  private final Exemplars exemplars;
+  private final @Nullable DeviceCells device;
   private @Nullable String adapters;
 
   PrometheusStatLogger(EngineFamilies families, MetricsRegistry registry) {
     this.families = families;
     this.layout = new PageLayout(families);
-    this.page = new MetricsPage(layout.cells());
+    this.file = families.directory() == null ? null : PageFile.create(families.directory(), families, layout);
+    this.page = file == null ? new MetricsPage(layout.cells()) : file.page();
+    this.exemplars = new Exemplars(layout);
     this.registry = registry;
     this.logStats = layout.has(MetricCatalog.RUNNING);
     this.reconciled = logStats ? new ReconciledCounters(page, layout) : null;
     this.recorded = logStats ? new RecordedCells(page, layout) : null;
+    this.device = logStats ? new DeviceCells(page, layout) : null;
     if (logStats) {
       page.set(layout.cell(MetricCatalog.SLEEP_STATE, 0), 1);
     }
@@ -38,6 +53,11 @@ public final class PrometheusStatLogger implements StatLogger {
       page.set(layout.cell(MetricCatalog.CACHE_CONFIG, 0), 1);
     }
     lifecycle(EngineLifecycle.STARTING);
+    page.endUpdate(wallMillis());
+  }
+
+  private long wallMillis() {
+    return (long) (families.wallClockSeconds() * 1000);
   }
 
   @Override
@@ -46,38 +66,53 @@ public final class PrometheusStatLogger implements StatLogger {
     if (to == null) {
       return;
     }
+    page.beginUpdate();
     if (scheduler != null) {
       to.scheduler(scheduler);
       if (layout.has(MetricCatalog.LORA_REQUESTS)) {
-        adapters = String.join(",", scheduler.adapters());
+        adapters = names(scheduler.adapters());
+        if (file != null) {
+          file.adapters(adapters);
+        }
         page.set(layout.cell(MetricCatalog.LORA_REQUESTS, 0), families.wallClockSeconds());
       }
     }
     if (iteration != null) {
       to.iteration(iteration);
+      exemplars.iteration(iteration, families.wallClockSeconds());
     }
   }
 
   /**
-   * Publishes what the engine counts outside its events. Called after each drain.
+   * Publishes what the engine counts outside its events, and what the metrics cost. Called after each drain.
    *
    * @param counters the engine's counters
-   * @param ringFull times that its rings were full
-   * @param eventsLost records that its rings dropped
-   * @param restarts times that the collection of its events began anew
+   * @param report how the drain went
    */
-  public void counters(CounterPage counters, long ringFull, long eventsLost, long restarts) {
+  public void counters(CounterPage counters, DrainReport report) {
+    page.beginUpdate();
     lifecycle(EngineLifecycle.of(counters.get(EngineCounter.LIFECYCLE)));
     if (logStats) {
       int rejections = layout.cell(MetricCatalog.ADMISSION_REJECTIONS, 0);
       page.set(rejections, counters.get(EngineCounter.REJECTED_REQUESTS));
       page.set(rejections + 1, counters.get(EngineCounter.REJECTED_TOKENS));
-      page.set(layout.cell(MetricCatalog.RING_FULL, 0), ringFull);
-      page.set(layout.cell(MetricCatalog.EVENTS_LOST, 0), eventsLost);
-      page.set(layout.cell(MetricCatalog.COLLECTOR_RESTARTS, 0), restarts);
+      page.set(layout.cell(MetricCatalog.RING_FULL, 0), report.ringFull());
+      page.set(layout.cell(MetricCatalog.EVENTS_LOST, 0), report.eventsLost());
+      page.set(layout.cell(MetricCatalog.COLLECTOR_RESTARTS, 0), report.restarts());
+      page.set(layout.cell(MetricCatalog.METRICS_EVENTS, 0), report.events());
+      page.set(layout.cell(MetricCatalog.RECORD_SECONDS, 0),
+          (report.events() + report.eventsLost()) * RecordCost.secondsPerEvent());
+      page.set(layout.cell(MetricCatalog.DRAIN_SECONDS, 0), report.drainNanos() / 1e9);
+      page.set(layout.cell(MetricCatalog.SECONDS_SINCE_LAST_STEP, 0), report.secondsSince(report.lastStepNanos()));
+      page.set(layout.cell(MetricCatalog.OLDEST_RUNNING, 0), report.secondsSince(report.longestRunningNanos()));
+      page.set(layout.cell(MetricCatalog.OLDEST_WAITING, 0), report.secondsSince(report.longestWaitingNanos()));
     }
     if (reconciled != null) {
-      reconciled.afterDrain(counters, eventsLost);
+      reconciled.afterDrain(counters, report.eventsLost(), report.restarts());
+    }
+    page.endUpdate(wallMillis());
+    if (file != null) {
+      file.tellTime(report.nanos());
     }
   }
 
@@ -89,8 +124,38 @@ public final class PrometheusStatLogger implements StatLogger {
    */
   public void plugIns(long lag, long dropped) {
     if (logStats) {
+      page.beginUpdate();
       page.set(layout.cell(MetricCatalog.LOGGER_LAG, 0), lag);
       page.set(layout.cell(MetricCatalog.LOGGER_DROPPED, 0), dropped);
+      page.endUpdate(wallMillis());
+    }
+  }
+
+  /**
+   * Publishes what the engine's device did. Called after a drain.
+   *
+   * @param totals since the engine was opened
+   * @param rates of the last window
+   */
+  public void device(DeviceCounters totals, DeviceRates rates) {
+    if (device != null) {
+      page.beginUpdate();
+      device.device(totals, rates);
+      page.endUpdate(wallMillis());
+    }
+  }
+
+  /** Bytes of the page of values. */
+  public long bytes() {
+    return page.memory().byteSize();
+  }
+
+  /** Publishes how much memory the engine holds for something. Called after a drain. */
+  public void memory(MemoryArea area, long bytes) {
+    if (device != null) {
+      page.beginUpdate();
+      device.memory(area, bytes);
+      page.endUpdate(wallMillis());
     }
   }
 
@@ -98,6 +163,9 @@ public final class PrometheusStatLogger implements StatLogger {
   @Override
   public void close() {
     registry.leave(this);
+    if (file != null) {
+      file.delete();
+    }
   }
 
   /**
@@ -109,9 +177,11 @@ public final class PrometheusStatLogger implements StatLogger {
   public void sleepState(boolean asleep, int level) {
     if (logStats) {
       int first = layout.cell(MetricCatalog.SLEEP_STATE, 0);
+      page.beginUpdate();
       page.set(first, asleep ? 0 : 1);
       page.set(first + 1, asleep && level == 1 ? 1 : 0);
       page.set(first + 2, asleep && level == 2 ? 1 : 0);
+      page.endUpdate(wallMillis());
     }
   }
 
@@ -124,8 +194,17 @@ public final class PrometheusStatLogger implements StatLogger {
     return layout;
   }
 
+  Exemplars exemplars() {
+    return exemplars;
+  }
+
   MetricsPage page() {
     return page;
+  }
+
+  private static String names(List<String> all) {
+    return all.size() <= MAX_ADAPTER_NAMES ? String.join(",", all)
+        : String.join(",", all.subList(0, MAX_ADAPTER_NAMES)) + ",...";
   }
 
   private void lifecycle(EngineLifecycle state) {

@@ -8,8 +8,9 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Puts counters right after events were lost. From the first loss on they show the totals that the engine keeps beside
- * its events: tokens, preemptions and ends by reason stay exact; histograms and cache counters lack what was lost. An
- * engine that keeps no totals is left alone. Used by the page's writer after each drain, before anybody can read.
+ * its events: tokens, preemptions, sequences accepted and ended stay exact; histograms and cache counters lack what was
+ * lost. An engine that keeps no totals is left alone. Used by the page's writer after each drain, before anybody can
+ * read.
  */
 final class ReconciledCounters {
   private static final Logger LOG = LoggerFactory.getLogger(ReconciledCounters.class);
@@ -22,7 +23,8 @@ final class ReconciledCounters {
     EngineCounter.FINISHED_LENGTH,
     EngineCounter.FINISHED_ABORT,
     EngineCounter.FINISHED_ERROR,
-    EngineCounter.FINISHED_REPETITION
+    EngineCounter.FINISHED_REPETITION,
+    EngineCounter.ACCEPTED
   };
 
   private final MetricsPage page;
@@ -43,7 +45,8 @@ final class ReconciledCounters {
       success + 1,
       success + 2,
       success + 3,
-      success + 4
+      success + 4,
+      layout.cell(MetricCatalog.REQUESTS_ACCEPTED, 0)
     };
   }
 
@@ -52,15 +55,16 @@ final class ReconciledCounters {
    *
    * @param totals the engine's
    * @param eventsLost records lost so far
+   * @param restarts times that reading began anew, which loses what was under way
    */
-  void afterDrain(CounterPage totals, long eventsLost) {
+  void afterDrain(CounterPage totals, long eventsLost, long restarts) {
     if (!active) {
-      if (eventsLost == 0 || totals.get(EngineCounter.ACCEPTED) == 0) {
+      if (eventsLost + restarts == 0 || totals.get(EngineCounter.ACCEPTED) == 0) {
         return;
       }
       active = true;
-      LOG.warn("Engine {} lost {} events; its counters follow its own totals from here on, histograms lack what was"
-          + " lost", engineIndex, eventsLost);
+      LOG.warn("Engine {} lost {} events, and its events were read anew {} times; its counters follow its own totals"
+          + " from here on, histograms lack what was lost", engineIndex, eventsLost, restarts);
     }
     for (int i = 0; i < cells.length; i++) {
       // A total may step back when a reason is corrected; a counter may not.

@@ -36,12 +36,16 @@ final class RecordedCells {
   private final int cachedBySource;
   private final int generationTokens;
   private final int requestSuccess;
+  private final int accepted;
   private final PageHistogram requestPromptTokens;
   private final PageHistogram requestGenerationTokens;
   private final PageHistogram iterationTokens;
   private final PageHistogram maxGenerationTokens;
   private final PageHistogram paramsN;
   private final PageHistogram paramsMaxTokens;
+  private final PageHistogram frontend;
+  private final PageHistogram firstDelivery;
+  private final PageHistogram laterDelivery;
   private final PageHistogram timeToFirstToken;
   private final PageHistogram interTokenLatency;
   private final PageHistogram timePerOutputToken;
@@ -76,12 +80,16 @@ final class RecordedCells {
     cachedBySource = layout.cell(MetricCatalog.CACHED_BY_SOURCE, 0);
     generationTokens = layout.cell(MetricCatalog.GENERATION_TOKENS, 0);
     requestSuccess = layout.cell(MetricCatalog.REQUEST_SUCCESS, 0);
+    accepted = layout.cell(MetricCatalog.REQUESTS_ACCEPTED, 0);
     requestPromptTokens = new PageHistogram(page, layout, MetricCatalog.REQUEST_PROMPT_TOKENS);
     requestGenerationTokens = new PageHistogram(page, layout, MetricCatalog.REQUEST_GENERATION_TOKENS);
     iterationTokens = new PageHistogram(page, layout, MetricCatalog.ITERATION_TOKENS);
     maxGenerationTokens = new PageHistogram(page, layout, MetricCatalog.MAX_GENERATION_TOKENS);
     paramsN = new PageHistogram(page, layout, MetricCatalog.PARAMS_N);
     paramsMaxTokens = new PageHistogram(page, layout, MetricCatalog.PARAMS_MAX_TOKENS);
+    frontend = new PageHistogram(page, layout, OwnFamilies.REQUEST_FRONTEND);
+    firstDelivery = new PageHistogram(page, layout, OwnFamilies.OUTPUT_DELIVERY, 0);
+    laterDelivery = new PageHistogram(page, layout, OwnFamilies.OUTPUT_DELIVERY, 1);
     timeToFirstToken = new PageHistogram(page, layout, MetricCatalog.TIME_TO_FIRST_TOKEN);
     interTokenLatency = new PageHistogram(page, layout, MetricCatalog.INTER_TOKEN_LATENCY);
     timePerOutputToken = new PageHistogram(page, layout, MetricCatalog.TIME_PER_OUTPUT_TOKEN);
@@ -119,6 +127,7 @@ final class RecordedCells {
     page.add(multiModalQueries, stats.multiModalCache().queries());
     page.add(multiModalHits, stats.multiModalCache().hits());
     features.iteration(stats);
+    page.add(accepted, stats.accepted());
     page.add(preemptions, stats.preemptions());
     PromptTokenStats prompt = stats.promptTokens();
     page.add(promptTokens, prompt.total());
@@ -132,6 +141,9 @@ final class RecordedCells {
     }
     maxGenerationTokens.observe(stats.maxGenerationTokens());
     paramsN.observe(stats.paramsN());
+    frontend.observe(stats.frontendTimes());
+    firstDelivery.observe(stats.deliverySeconds(), stats.timesToFirstToken().size());
+    laterDelivery.observe(stats.deliverySeconds(), stats.interTokenLatencies().size());
     timeToFirstToken.observe(stats.timesToFirstToken());
     interTokenLatency.observe(stats.interTokenLatencies());
     for (FinishedRequestStats request : stats.finished()) {

@@ -1,10 +1,15 @@
 package dev.tacho.metrics.prometheus;
 
+import java.io.IOException;
+import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
-/** A growing run of bytes that holds an exposition while it is written. One thread. */
+/** A growing run of bytes that holds an exposition while it is written, kept for the next one. One thread. */
 final class TextBuffer {
+  private static final int SMALL = 1_000_000;
+
+  private final NumberFormat numbers = new NumberFormat();
   private byte[] bytes = new byte[1 << 16];
   private int size;
 
@@ -29,31 +34,38 @@ final class TextBuffer {
     return this;
   }
 
-  /** A value and the end of its line. */
-  void value(double value) {
-    if (value >= 0 && value < 1e6 && value == (long) value && 1 / value > 0) {
-      count((long) value);
+  /** A number alone. */
+  TextBuffer put(double value) {
+    room(NumberFormat.MAX_BYTES);
+    size = numbers.write(value, bytes, size);
+    return this;
+  }
+
+  /** What names a sample, its value and the end of the line. */
+  void line(byte[] prefix, double value) {
+    put(prefix);
+    if (value >= 0 && value < SMALL && value == (long) value && 1 / value > 0) {
+      count((int) value);
     } else {
-      put(NumberFormat.format(value)).put('\n');
+      put(value).put('\n');
     }
   }
 
-  /** A count and the end of its line. */
-  void value(long value) {
-    if (value >= 0 && value < 1_000_000) {
-      count(value);
+  /** What names a sample, its count and the end of the line. */
+  void line(byte[] prefix, long value) {
+    put(prefix);
+    if (value >= 0 && value < SMALL) {
+      count((int) value);
     } else {
-      put(NumberFormat.format((double) value)).put('\n');
+      put((double) value).put('\n');
     }
   }
 
-  private void count(long value) {
-    room(12);
-    int digits = 1;
-    for (long rest = value / 10; rest > 0; rest /= 10) {
-      digits++;
-    }
-    long rest = value;
+  /** A number below a million, written from its end. */
+  private void count(int value) {
+    room(9);
+    int digits = value < 10 ? 1 : value < 100 ? 2 : value < 1000 ? 3 : value < 10_000 ? 4 : value < 100_000 ? 5 : 6;
+    int rest = value;
     for (int i = size + digits - 1; i >= size; i--) {
       bytes[i] = (byte) ('0' + rest % 10);
       rest /= 10;
@@ -66,6 +78,10 @@ final class TextBuffer {
 
   byte[] toByteArray() {
     return Arrays.copyOf(bytes, size);
+  }
+
+  void writeTo(OutputStream out) throws IOException {
+    out.write(bytes, 0, size);
   }
 
   @Override

@@ -18,7 +18,10 @@ import org.jspecify.annotations.Nullable;
  * <p>Full: the producer goes on in the larger spare segment that the consumer keeps ready, which counts in {@link
  * #fullCount}. With no spare (the consumer stands still, or the ring's limit is reached) the oldest unread segment is
  * dropped, which counts in {@link #lostRecords}; if the consumer is reading at that moment, the new record is dropped
- * instead. A segment left behind is freed by the garbage collector once the consumer has gone on.
+ * instead. A segment left behind goes back to its {@link SegmentSource}.
+ *
+ * <p>What the producer writes with each record and what the consumer writes with each drain lie in cache lines of their
+ * own: the producer's in an array with room on both sides, the consumer's in the control block.
  */
 public final class EventRing {
   /** Size of the first segment, in bytes, unless told otherwise. */
@@ -26,21 +29,29 @@ public final class EventRing {
   /** Limit of all segments together, in bytes, unless told otherwise. */
   public static final int DEFAULT_MAX_BYTES = 64 << 20;
 
-  private static final int FREE = 0;
-  private static final int TAKEN = 1;
+  private static final long FREE = 0;
+  private static final long TAKEN = 1;
   /** The consumer lets the producer have its way after this many bytes. */
   private static final int CHUNK_BYTES = 1 << 16;
 
   private static final ValueLayout.OfLong WORD = ValueLayout.JAVA_LONG.withOrder(ByteOrder.LITTLE_ENDIAN);
   private static final VarHandle CELL = WORD.varHandle();
-  private static final VarHandle OWNER;
   private static final VarHandle SPARE;
   private static final VarHandle NEXT;
+
+  // The producer's numbers in its array, two cache lines from either end.
+  /** Where in the segment the next record begins. */
+  private static final int OFFSET = 16;
+  private static final int RECORDS = 17;
+  /** Up to this offset records can be claimed without another look: end of the segment or of the room in it. */
+  private static final int RUN_END = 18;
+  /** Position of the segment's byte 0 in this lap. */
+  private static final int LAP = 19;
+  private static final int PRODUCER_LONGS = 36;
 
   static {
     try {
       MethodHandles.Lookup lookup = MethodHandles.lookup();
-      OWNER = lookup.findVarHandle(EventRing.class, "owner", int.class);
       SPARE = lookup.findVarHandle(EventRing.class, "spare", Segment.class);
       NEXT = lookup.findVarHandle(Segment.class, "next", Segment.class);
     } catch (ReflectiveOperationException e) {
@@ -52,26 +63,19 @@ public final class EventRing {
   private final long maxBytes;
   private final MemorySegment control;
 
-  // The producer's own.
+  // The producer's own; what changes with each record is in the array.
+  private final long[] producer = new long[PRODUCER_LONGS];
   private Segment writing;
   private MemorySegment memory;
-  private long base;
-  private long mask;
-  private long position;
-  private long records;
   private long knownHead;
   private long full;
   private long lost;
 
-  // Of whoever holds the owner flag.
+  // Of whoever holds the owner cell.
   private Segment first;
-  private long readRecords;
 
   // The consumer's own.
   private long totalBytes;
-
-  @SuppressWarnings("UnusedVariable") // through OWNER
-  private volatile int owner;
 
   private volatile @Nullable Segment spare;
 
@@ -98,41 +102,40 @@ public final class EventRing {
     }
     this.source = source;
     this.maxBytes = maxBytes;
-    this.control = source.allocate(RingDescriptor.CONTROL_BYTES);
-    this.writing = new Segment(source.allocate(firstBytes));
-    this.memory = writing.memory;
-    this.mask = firstBytes - 1L;
-    this.first = writing;
+    this.control = needed(source.allocate(RingDescriptor.CONTROL_BYTES));
+    this.writing = new Segment(needed(source.allocate(RingDescriptor.SEGMENT_HEADER_BYTES + (long) firstBytes)));
     this.totalBytes = firstBytes;
+    this.memory = writing.memory;
+    this.first = writing;
+    begin(writing);
     prepareSpare();
+  }
+
+  private static MemorySegment needed(@Nullable MemorySegment memory) {
+    if (memory == null) {
+      throw new IllegalStateException("no memory for a ring");
+    }
+    return memory;
   }
 
   // ---- producer
 
   /**
-   * Takes room for a record; {@link #memory} is where it lies.
+   * Takes room for records that lie one after another; {@link #memory} is where they lie.
    *
-   * @param bytes length of the record, a multiple of 8, at most {@link RingDescriptor#MAX_RECORD_BYTES}
-   * @return the record's offset in {@link #memory}, or -1 if there is no room: the record is lost and counted
+   * @param bytes length of all, a multiple of 8, at most {@link RingDescriptor#MAX_RECORD_BYTES}
+   * @param count how many they are
+   * @return the first one's offset in {@link #memory}, or -1 if there is no room: they are lost and counted
    */
-  public long claim(int bytes) {
-    long offset = (position - base) & mask;
-    long untilEnd = mask + 1 - offset;
-    long needed = bytes <= untilEnd ? bytes : untilEnd + bytes;
-    if (position + needed - Math.max(knownHead, base) > mask + 1) {
-      if (!makeRoom(needed)) {
-        return -1;
-      }
-      offset = (position - base) & mask;
-      untilEnd = mask + 1 - offset;
+  public long claim(int bytes, int count) {
+    long[] own = producer;
+    long offset = own[OFFSET];
+    long end = offset + bytes;
+    if (end > own[RUN_END]) {
+      return claimBeyondTheRun(bytes, count);
     }
-    if (bytes > untilEnd) {
-      memory.set(WORD, offset, RingDescriptor.PADDING);
-      position += untilEnd;
-      offset = 0;
-    }
-    position += bytes;
-    records++;
+    own[OFFSET] = end;
+    own[RECORDS] += count;
     return offset;
   }
 
@@ -143,12 +146,51 @@ public final class EventRing {
 
   /** Shows the consumer every record claimed so far. One release store. */
   public void publishRelease() {
-    CELL.setRelease(control, (long) RingDescriptor.TAIL, position);
+    CELL.setRelease(control, (long) RingDescriptor.TAIL, position());
   }
 
-  private boolean makeRoom(long needed) {
+  private long claimBeyondTheRun(int bytes, int count) {
+    long needed = needed(bytes);
+    if (position() + needed > roomEnd()) {
+      if (!makeRoom(needed, count)) {
+        return -1;
+      }
+      needed = needed(bytes);
+    }
+    if (producer[OFFSET] + bytes > memory.byteSize()) {
+      if (needed > bytes) {
+        memory.set(WORD, producer[OFFSET], RingDescriptor.PADDING);
+      }
+      beginLap(producer[LAP] + memory.byteSize());
+    }
+    findRunEnd();
+    long offset = producer[OFFSET];
+    producer[OFFSET] += bytes;
+    producer[RECORDS] += count;
+    return offset;
+  }
+
+  private long position() {
+    return producer[LAP] + producer[OFFSET];
+  }
+
+  /** Bytes to the end of a record that does not cross the end of the segment. */
+  private long needed(int bytes) {
+    long untilEnd = memory.byteSize() - producer[OFFSET];
+    return bytes <= untilEnd ? bytes : untilEnd + bytes;
+  }
+
+  private long roomEnd() {
+    return Math.max(knownHead, writing.base) + memory.byteSize();
+  }
+
+  private void findRunEnd() {
+    producer[RUN_END] = Math.min(memory.byteSize(), roomEnd() - producer[LAP]);
+  }
+
+  private boolean makeRoom(long needed, int count) {
     knownHead = headAcquire();
-    if (position + needed - Math.max(knownHead, base) <= mask + 1) {
+    if (position() + needed <= roomEnd()) {
       return true;
     }
     full++;
@@ -159,39 +201,52 @@ public final class EventRing {
       return true;
     }
     publishRelease();
-    if (!OWNER.compareAndSet(this, FREE, TAKEN)) {
-      lose(1);
+    if (!CELL.compareAndSet(control, (long) RingDescriptor.OWNER, FREE, TAKEN)) {
+      lose(count);
       return false;
     }
     dropOldest();
-    OWNER.setRelease(this, FREE);
+    release();
     knownHead = headAcquire();
-    return position + needed - Math.max(knownHead, base) <= mask + 1;
+    return position() + needed <= roomEnd();
   }
 
   private void continueIn(Segment segment) {
-    segment.base = position;
-    segment.firstRecord = records;
     segment.next = null;
-    NEXT.setRelease(writing, segment);
+    Segment before = writing;
     writing = segment;
     memory = segment.memory;
-    base = position;
-    mask = segment.memory.byteSize() - 1;
+    begin(segment);
+    NEXT.setRelease(before, segment);
+  }
+
+  /** The producer begins a segment at its position. */
+  private void begin(Segment segment) {
+    segment.base = position();
+    segment.firstRecord = producer[RECORDS];
+    CELL.setRelease(segment.header, (long) RingDescriptor.SEGMENT_BASE, segment.base + 1);
+    beginLap(segment.base);
+    findRunEnd();
+  }
+
+  /** Told before the first byte of the lap before is overwritten, so that another process can see that it was. */
+  private void beginLap(long position) {
+    producer[LAP] = position;
+    producer[OFFSET] = 0;
+    CELL.setRelease(control, (long) RingDescriptor.LAP, position);
+    VarHandle.storeStoreFence();
   }
 
   private void dropOldest() {
     Segment oldest = first;
     Segment second = oldest.next;
     if (second == null) {
-      lose(records - readRecords);
-      readRecords = records;
-      setHead(position);
+      lose(producer[RECORDS] - readRecords());
+      setHead(position(), producer[RECORDS]);
       return;
     }
-    lose(second.firstRecord - readRecords);
-    readRecords = second.firstRecord;
-    setHead(second.base);
+    lose(second.firstRecord - readRecords());
+    setHead(second.base, second.firstRecord);
     first = second;
     continueIn(oldest);
   }
@@ -214,27 +269,27 @@ public final class EventRing {
   }
 
   /**
-   * Reads records up to a position. If {@code consumer} throws, the records before the failed one are read and the
-   * failed one is still there: {@link #discard} gets past it.
+   * Reads records up to a position, or to the first that {@code consumer} does not want yet. If {@code consumer}
+   * throws, the records before the failed one are read and the failed one is still there: {@link #discard} gets past
+   * it.
    *
    * @param consumer takes each record
    * @param limit an earlier {@link #tailAcquire}
    * @return the number of records read
    */
   public long drain(RecordConsumer consumer, long limit) {
-    long before;
-    long after;
     takeOwnership();
-    before = readRecords;
-    OWNER.setRelease(this, FREE);
+    long before = readRecords();
+    release();
+    long after;
     boolean more = true;
     do {
       takeOwnership();
       try {
         more = drainChunk(consumer, limit);
-        after = readRecords;
+        after = readRecords();
       } finally {
-        OWNER.setRelease(this, FREE);
+        release();
       }
     } while (more);
     return after - before;
@@ -254,10 +309,10 @@ public final class EventRing {
           leave(next);
           next = (Segment) NEXT.getAcquire(first);
         }
-        setHead(limit);
+        setHead(limit, readRecords());
       }
     } finally {
-      OWNER.setRelease(this, FREE);
+      release();
     }
   }
 
@@ -275,12 +330,20 @@ public final class EventRing {
       }
       wanted = Math.min(2 * last.memory.byteSize(), Long.highestOneBit(Math.max(1, maxBytes - totalBytes)));
     } finally {
-      OWNER.setRelease(this, FREE);
+      release();
     }
     if (wanted >= RingDescriptor.MIN_SEGMENT_BYTES) {
-      totalBytes += wanted;
-      SPARE.setRelease(this, new Segment(source.allocate(wanted)));
+      MemorySegment whole = source.allocate(RingDescriptor.SEGMENT_HEADER_BYTES + wanted);
+      if (whole != null) {
+        totalBytes += wanted;
+        SPARE.setRelease(this, new Segment(whole));
+      }
     }
+  }
+
+  /** Bytes of the segments, the spare one included. For who drains. */
+  public long bytes() {
+    return totalBytes;
   }
 
   /** Times that the producer found its segment full. Any thread. */
@@ -296,9 +359,10 @@ public final class EventRing {
   private boolean drainChunk(RecordConsumer consumer, long limit) {
     long at = headAcquire();
     long end = Math.min(limit, at + CHUNK_BYTES);
-    long read = readRecords;
+    long read = readRecords();
     Segment segment = first;
     long sizeMask = segment.memory.byteSize() - 1;
+    boolean wanted = true;
     try {
       while (at < end) {
         Segment next = (Segment) NEXT.getAcquire(segment);
@@ -312,42 +376,61 @@ public final class EventRing {
           at += sizeMask + 1 - offset;
           continue;
         }
-        at += consumer.consume(segment.memory, offset);
+        int bytes = consumer.consume(segment.memory, offset);
+        if (bytes == RecordConsumer.NOT_YET) {
+          wanted = false;
+          break;
+        }
+        at += bytes;
         read++;
       }
     } finally {
-      // Once a chunk: the producer's own fields are near.
-      readRecords = read;
-      setHead(at);
+      setHead(at, read);
     }
-    return at < limit;
+    return wanted && at < limit;
   }
 
   private void leave(Segment next) {
-    totalBytes -= first.memory.byteSize();
+    Segment left = first;
+    totalBytes -= left.memory.byteSize();
     first = next;
+    CELL.setRelease(left.header, (long) RingDescriptor.SEGMENT_BASE, RingDescriptor.UNUSED);
+    source.release(left.whole);
   }
 
-  private void setHead(long value) {
-    CELL.setRelease(control, (long) RingDescriptor.READ_RECORDS, readRecords);
-    CELL.setRelease(control, (long) RingDescriptor.HEAD, value);
+  private long readRecords() {
+    return control.get(WORD, RingDescriptor.READ_RECORDS);
+  }
+
+  private void setHead(long head, long readRecords) {
+    control.set(WORD, RingDescriptor.READ_RECORDS, readRecords);
+    CELL.setRelease(control, (long) RingDescriptor.HEAD, head);
   }
 
   private void takeOwnership() {
-    while (!OWNER.compareAndSet(this, FREE, TAKEN)) {
+    while (!CELL.compareAndSet(control, (long) RingDescriptor.OWNER, FREE, TAKEN)) {
       Thread.onSpinWait();
     }
   }
 
+  private void release() {
+    CELL.setRelease(control, (long) RingDescriptor.OWNER, FREE);
+  }
+
   /** A piece of the ring's memory and the positions that it covers. */
   private static final class Segment {
+    final MemorySegment whole;
+    final MemorySegment header;
     final MemorySegment memory;
     long base;
     long firstRecord;
     volatile @Nullable Segment next;
 
-    Segment(MemorySegment memory) {
-      this.memory = memory;
+    Segment(MemorySegment whole) {
+      this.whole = whole;
+      header = whole.asSlice(0, RingDescriptor.SEGMENT_HEADER_BYTES);
+      memory = whole.asSlice(RingDescriptor.SEGMENT_HEADER_BYTES);
+      header.set(WORD, RingDescriptor.SEGMENT_CAPACITY, memory.byteSize());
     }
   }
 }

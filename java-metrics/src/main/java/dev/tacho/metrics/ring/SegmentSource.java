@@ -2,10 +2,11 @@ package dev.tacho.metrics.ring;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Where an {@link EventRing} gets its memory. Called by the thread that makes the ring and by its consumer, never by
- * its producer. Memory must be zero, aligned to 64 bytes and stay valid while anything refers to the ring.
+ * its producer. Memory must be aligned to 64 bytes and stay valid while anything refers to the ring.
  */
 @FunctionalInterface
 public interface SegmentSource {
@@ -16,7 +17,14 @@ public interface SegmentSource {
    * Allocates.
    *
    * @param bytes how many
-   * @return zeroed memory of that size
+   * @return memory of that size, zeroed when it was new; null if there is none to be had: the ring goes on without
    */
-  MemorySegment allocate(long bytes);
+  @Nullable MemorySegment allocate(long bytes);
+
+  /**
+   * Takes memory back that the ring needs no more. Does nothing unless told otherwise: the garbage collector frees it.
+   *
+   * @param memory what {@link #allocate} gave
+   */
+  default void release(MemorySegment memory) {}
 }

@@ -9,19 +9,25 @@ import java.util.List;
 /**
  * What one batch of outputs brought: sums, samples and finished requests. Reused by the collector.
  *
- * <p>Events that came without outputs (a preemption, an abort) make one that has {@link #outputs} 0; it counts, but is
- * no iteration: no sample of tokens an iteration is due.
+ * <p>Events that came without outputs (an arrival, a preemption, an abort) make one that has {@link #outputs} 0; it
+ * counts, but is no iteration: no sample of tokens an iteration is due.
  */
 public final class IterationStats {
   private int outputs;
+  private long accepted;
   private long generationTokens;
   private long preemptions;
   private long corruptedRequests;
   private final PromptTokenStats promptTokens = new PromptTokenStats();
+  private double deliverySeconds;
+  private final Samples frontendTimes = new Samples();
   private final Samples timesToFirstToken = new Samples();
   private final Samples interTokenLatencies = new Samples();
   private final Samples maxGenerationTokens = new Samples();
   private final Samples paramsN = new Samples();
+  private final Longest longestTimeToFirstToken = new Longest();
+  private final Longest longestInterTokenLatency = new Longest();
+  private final Longest longestEndToEnd = new Longest();
   private final List<FinishedRequestStats> finished = new ArrayList<>();
   private final CacheLookups multiModalCache = new CacheLookups();
   private final long[] watermarks = new long[3];
@@ -30,14 +36,20 @@ public final class IterationStats {
   /** Empties everything. */
   public void clear() {
     outputs = 0;
+    accepted = 0;
     generationTokens = 0;
     preemptions = 0;
     corruptedRequests = 0;
     promptTokens.clear();
+    deliverySeconds = 0;
+    frontendTimes.clear();
     timesToFirstToken.clear();
     interTokenLatencies.clear();
     maxGenerationTokens.clear();
     paramsN.clear();
+    longestTimeToFirstToken.clear();
+    longestInterTokenLatency.clear();
+    longestEndToEnd.clear();
     finished.clear();
     multiModalCache.clear();
     Arrays.fill(watermarks, 0);
@@ -48,14 +60,20 @@ public final class IterationStats {
   public IterationStats copy() {
     IterationStats copy = new IterationStats();
     copy.outputs = outputs;
+    copy.accepted = accepted;
     copy.generationTokens = generationTokens;
     copy.preemptions = preemptions;
     copy.corruptedRequests = corruptedRequests;
     copy.promptTokens.add(promptTokens);
+    copy.deliverySeconds = deliverySeconds;
+    copy.frontendTimes.add(frontendTimes);
     copy.timesToFirstToken.add(timesToFirstToken);
     copy.interTokenLatencies.add(interTokenLatencies);
     copy.maxGenerationTokens.add(maxGenerationTokens);
     copy.paramsN.add(paramsN);
+    copy.longestTimeToFirstToken.observe(longestTimeToFirstToken);
+    copy.longestInterTokenLatency.observe(longestInterTokenLatency);
+    copy.longestEndToEnd.observe(longestEndToEnd);
     copy.finished.addAll(finished);
     copy.multiModalCache.add(multiModalCache);
     System.arraycopy(watermarks, 0, copy.watermarks, 0, watermarks.length);
@@ -65,7 +83,7 @@ public final class IterationStats {
 
   /** True if nothing happened at all. */
   public boolean isEmpty() {
-    if (outputs > 0 || preemptions > 0) {
+    if (outputs > 0 || accepted > 0 || preemptions > 0 || !finished.isEmpty()) {
       return false;
     }
     for (long count : ended) {
@@ -79,6 +97,11 @@ public final class IterationStats {
   /** Says how many outputs the batch has; those of forgotten requests included. */
   public void outputs(int count) {
     outputs = count;
+  }
+
+  /** Counts a sequence that entered the scheduler. */
+  public void addAccepted() {
+    accepted++;
   }
 
   /** Counts generated tokens. */
@@ -126,6 +149,11 @@ public final class IterationStats {
     return outputs;
   }
 
+  /** Sequences that entered the scheduler. */
+  public long accepted() {
+    return accepted;
+  }
+
   /** Tokens generated. */
   public long generationTokens() {
     return generationTokens;
@@ -156,6 +184,21 @@ public final class IterationStats {
     return promptTokens;
   }
 
+  /** Says how long the batch's outputs waited for their pick-up, in seconds. */
+  public void delivery(double seconds) {
+    deliverySeconds = seconds;
+  }
+
+  /** Seconds from the batch to the pick-up of its outputs, the same for each of them. */
+  public double deliverySeconds() {
+    return deliverySeconds;
+  }
+
+  /** Seconds from the arrival of a request to the queueing of a sequence of it, one for each first output. */
+  public Samples frontendTimes() {
+    return frontendTimes;
+  }
+
   /** Seconds from arrival to the pick-up of a first output, one for each such output. */
   public Samples timesToFirstToken() {
     return timesToFirstToken;
@@ -174,6 +217,21 @@ public final class IterationStats {
   /** The parameter n of those requests. */
   public Samples paramsN() {
     return paramsN;
+  }
+
+  /** The longest of {@link #timesToFirstToken}, of requests whose id is known. */
+  public Longest longestTimeToFirstToken() {
+    return longestTimeToFirstToken;
+  }
+
+  /** The longest of {@link #interTokenLatencies}, of requests whose id is known. */
+  public Longest longestInterTokenLatency() {
+    return longestInterTokenLatency;
+  }
+
+  /** The longest end-to-end time of {@link #finished} requests whose id is known. */
+  public Longest longestEndToEnd() {
+    return longestEndToEnd;
   }
 
   /** Requests that ended with an output. */

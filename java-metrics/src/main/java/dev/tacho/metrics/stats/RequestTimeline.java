@@ -1,6 +1,8 @@
 package dev.tacho.metrics.stats;
 
 import dev.tacho.metrics.event.FinishReason;
+import dev.tacho.metrics.event.RequestId;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The life of one sequence, from whose stamps its intervals come. Used by the collector's thread alone.
@@ -28,6 +30,9 @@ public final class RequestTimeline {
   private int preemptions;
   private int cachedTokens;
   private boolean corrupted;
+  private @Nullable RequestId requestId;
+  private boolean stopped;
+  private long stoppedNanos;
 
   /**
    * A sequence that was queued.
@@ -66,6 +71,31 @@ public final class RequestTimeline {
     }
   }
 
+  /** What its request is called. */
+  public void requestId(RequestId id) {
+    requestId = id;
+  }
+
+  /** What its request is called, or null. */
+  public @Nullable RequestId requestId() {
+    return requestId;
+  }
+
+  /** True once it has moved into the running list. */
+  public boolean isScheduled() {
+    return scheduled;
+  }
+
+  /** When it was queued. */
+  public long queuedNanos() {
+    return queuedNanos;
+  }
+
+  /** When it first moved into the running list. */
+  public long scheduledNanos() {
+    return scheduledNanos;
+  }
+
   /** It lost its place. */
   public void preempted() {
     preemptions++;
@@ -102,12 +132,18 @@ public final class RequestTimeline {
   public void output(int tokens, long batchNanos, long pickUpNanos, IterationStats iteration) {
     iteration.addGenerationTokens(tokens);
     generatedTokens += tokens;
+    iteration.delivery((pickUpNanos - batchNanos) / NANOS);
     if (prefilling) {
-      iteration.timesToFirstToken().add((pickUpNanos - arrivalNanos) / NANOS);
+      double seconds = (pickUpNanos - arrivalNanos) / NANOS;
+      iteration.frontendTimes().add((queuedNanos - arrivalNanos) / NANOS);
+      iteration.timesToFirstToken().add(seconds);
+      iteration.longestTimeToFirstToken().observe(seconds, requestId);
       firstOutputNanos = batchNanos;
       prefilling = false;
     } else {
-      iteration.interTokenLatencies().add((batchNanos - lastOutputNanos) / NANOS);
+      double seconds = (batchNanos - lastOutputNanos) / NANOS;
+      iteration.interTokenLatencies().add(seconds);
+      iteration.longestInterTokenLatency().observe(seconds, requestId);
     }
     lastOutputNanos = batchNanos;
   }
@@ -115,6 +151,26 @@ public final class RequestTimeline {
   /** True if the output that came last was built at this time. */
   public boolean hasOutputAt(long batchNanos) {
     return !prefilling && lastOutputNanos == batchNanos;
+  }
+
+  /**
+   * A stop string ended it in its last output; nothing that it gives after that is anybody's.
+   *
+   * @param pickUpNanos when the output thread took that output
+   */
+  public void stopped(long pickUpNanos) {
+    stopped = true;
+    stoppedNanos = pickUpNanos;
+  }
+
+  /** True if a stop string ended it. */
+  public boolean isStopped() {
+    return stopped;
+  }
+
+  /** When the output thread took the output with the stop string. */
+  public long stoppedNanos() {
+    return stoppedNanos;
   }
 
   /**

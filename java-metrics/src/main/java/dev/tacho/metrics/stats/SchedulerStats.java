@@ -21,6 +21,8 @@ public final class SchedulerStats {
   private final SpeculationStats speculation = new SpeculationStats();
   private final ResidencyStats residency = new ResidencyStats();
   private final TransferStats transfers = new TransferStats();
+  private final OffloadStats offload = new OffloadStats();
+  private final EncoderCacheStats encoderCache = new EncoderCacheStats();
   private final WorkEstimate work = new WorkEstimate();
   private List<String> adapters = List.of();
   private @Nullable IterationDetails details;
@@ -77,6 +79,8 @@ public final class SchedulerStats {
     speculation.reset(speculation.positions());
     residency.clear();
     transfers.clear();
+    offload.clear();
+    encoderCache.clear();
     work.reset();
     details = null;
     graph = null;
@@ -93,7 +97,9 @@ public final class SchedulerStats {
     copy.speculation.add(speculation);
     copy.residency.add(residency);
     copy.transfers.add(transfers);
-    copy.work.set(work.flops(), work.readBytes(), work.writeBytes());
+    copy.offload.add(offload);
+    copy.encoderCache.add(encoderCache);
+    copy.work.add(work);
     copy.adapters = adapters;
     copy.details = details;
     copy.graph = graph;
@@ -158,6 +164,16 @@ public final class SchedulerStats {
   /** KV transfers since the snapshot before. */
   public TransferStats transfers() {
     return transfers;
+  }
+
+  /** Offloaded keys and values since the snapshot before. */
+  public OffloadStats offload() {
+    return offload;
+  }
+
+  /** The encoder cache since the snapshot before. */
+  public EncoderCacheStats encoderCache() {
+    return encoderCache;
   }
 
   /** Adapters that open requests use. */

@@ -35,9 +35,9 @@ class MetricsCollectorTest {
 
   private EngineFeed join(StatLogger... loggers) {
     EngineFeed feed = new EngineFeed(0, null, new StatLoggerManager(List.of(loggers), Duration.ZERO, 0),
-        (full, eventsLost, again) -> {
-          lost = eventsLost;
-          restarts = again;
+        report -> {
+          lost = report.eventsLost();
+          restarts = report.restarts();
         }, engineRing, outputRing);
     collector.join(feed);
     return feed;
@@ -47,7 +47,10 @@ class MetricsCollectorTest {
   void aStepWithoutItsPickUpStaysPending() {
     join(sums);
     queueAndSchedule(0, 0);
-    step(1, 10, () -> engine.tokens(0, 0, 1));
+    step(1, 10, () -> {
+      engine.tokens(0, 0, 1);
+      snapshot(1, 0);
+    });
     step(2, 20, () -> engine.tokens(0, 0, 1));
     collector.drain();
     assertThat(sums.tokens).isZero();
@@ -110,7 +113,7 @@ class MetricsCollectorTest {
   }
 
   @Test
-  void aStopStringEndsTheSequenceAtItsOutput() {
+  void aStopStringEndsTheSequenceAtItsOutputAndCountsWhenTheEngineLetsItGo() {
     join(sums);
     queueAndSchedule(0, 0);
     step(1, 10, () -> engine.tokens(0, 0, 3));
@@ -121,24 +124,110 @@ class MetricsCollectorTest {
     pickUp(2, 22);
     collector.drain();
     assertThat(sums.tokens).as("the output after the stop belongs to nobody").isEqualTo(3);
-    assertThat(sums.finished).singleElement()
-        .satisfies(r -> assertThat(r.reason()).isEqualTo(FinishReason.STOP));
+    assertThat(sums.finished).as("the engine still has it").isEmpty();
+    engine.ended(0, 0, FinishReason.STOP);
+    engine.commit();
+    collector.drain();
+    assertThat(sums.finished).singleElement().satisfies(r -> {
+      assertThat(r.reason()).isEqualTo(FinishReason.STOP);
+      assertThat(r.endToEndSeconds()).isEqualTo(12e-9);
+      assertThat(r.generatedTokens()).isEqualTo(3);
+    });
     assertThat(sums.iterations).isEqualTo(2);
   }
 
   @Test
-  void theOutputThreadMayEndASequenceToo() {
+  void aStopStringGoesBeforeAnAbortThatComesLater() {
     join(sums);
     queueAndSchedule(0, 0);
     step(1, 10, () -> engine.tokens(0, 0, 2));
     output.pickUp(1, 12);
-    output.ended(0, 0, FinishReason.ABORT);
+    output.stopped(0, 0);
     output.commit();
     engine.ended(0, 0, FinishReason.ABORT);
     engine.commit();
     collector.drain();
+    assertThat(sums.aborted).isZero();
+    assertThat(sums.finished).singleElement()
+        .satisfies(r -> assertThat(r.reason()).isEqualTo(FinishReason.STOP));
+  }
+
+  /** The equation holds for whoever looks between two drains, also while a step waits to be picked up. */
+  @Test
+  void nothingAfterAStepThatIsNotPickedUpIsShown() {
+    join(sums);
+    engine.queued(0, 0, 1, 0, 8, 0, 0, 1, 0);
+    engine.scheduled(0, 0, 2);
+    snapshot(1, 0);
+    collector.drain();
+    assertBalance(1, 1, 0);
+    engine.queued(1, 0, 9, 8, 8, 0, 0, 1, 0);
+    step(1, 10, () -> {
+      engine.tokens(0, 0, 1);
+      engine.finished(0, 0, FinishReason.LENGTH);
+      snapshot(0, 1);
+    });
+    engine.ended(1, 0, FinishReason.ABORT);
+    snapshot(0, 0);
+    collector.drain();
+    assertBalance(1, 1, 0);
+    pickUp(1, 12);
+    collector.drain();
+    assertBalance(2, 0, 0);
+    assertThat(sums.finished).hasSize(1);
+    assertThat(sums.aborted).isEqualTo(1);
+  }
+
+  @Test
+  void whenNoPickUpWillFollowStepsCountAllTheSame() {
+    join(sums);
+    queueAndSchedule(0, 0);
+    step(1, 10, () -> engine.tokens(0, 0, 1));
+    collector.drain();
+    assertThat(sums.tokens).isZero();
+    output.noMorePickUps(13);
+    output.commit();
+    step(2, 20, () -> engine.tokens(0, 0, 1));
+    collector.drain();
     assertThat(sums.tokens).isEqualTo(2);
-    assertThat(sums.aborted).as("once, whoever says it").isEqualTo(1);
+    assertThat(sums.firstTokens).containsExactly(13e-9);
+  }
+
+  @Test
+  void anOutputThreadThatNeverPicksUpHoldsUpFourMebibytesAtMost() {
+    join(sums);
+    queueAndSchedule(0, 0);
+    for (int i = 1; i <= 600; i++) {
+      step(i, i, () -> {
+        for (int j = 0; j < 1000; j++) {
+          engine.tokens(0, 0, 1);
+        }
+      });
+      collector.drain();
+    }
+    assertThat(sums.tokens).isGreaterThanOrEqualTo(500_000);
+    assertThat(lost).isZero();
+  }
+
+  @Test
+  void aSlotMayBeUsedAgainAndAgainWhileASingleStepWaits() {
+    join(sums);
+    int generations = 100;
+    for (int i = 0; i < generations; i++) {
+      int generation = i;
+      queueAndSchedule(0, generation);
+      step(i + 1, 10, () -> {
+        engine.tokens(0, generation, 1);
+        engine.finished(0, generation, FinishReason.LENGTH);
+      });
+    }
+    collector.drain();
+    assertThat(sums.finished).isEmpty();
+    pickUp(generations, 11);
+    collector.drain();
+    assertThat(sums.accepted).isEqualTo(generations);
+    assertThat(sums.finished).hasSize(generations);
+    assertThat(sums.tokens).isEqualTo(generations);
   }
 
   @Test
@@ -222,9 +311,8 @@ class MetricsCollectorTest {
     EngineFeed feed = join(sums);
     queueAndSchedule(0, 0);
     step(1, 10, () -> engine.tokens(0, 0, 1));
-    pickUp(1, 12);
     collector.leave(feed);
-    assertThat(sums.tokens).isEqualTo(1);
+    assertThat(sums.tokens).as("nobody will pick it up any more").isEqualTo(1);
     assertThat(sums.closed).isEqualTo(1);
     collector.leave(feed);
     assertThat(sums.closed).isEqualTo(1);
@@ -251,7 +339,7 @@ class MetricsCollectorTest {
       }
     };
     EngineFeed feed = new EngineFeed(0, null, new StatLoggerManager(List.of(logger), Duration.ZERO, 0),
-        (full, eventsLost, again) -> { }, engineRing, outputRing);
+        report -> { }, engineRing, outputRing);
     MetricsCollector.shared().join(feed);
     try {
       engine.snapshot(5, 0, 0, 1, 1, 0, 0, 0);
@@ -268,7 +356,7 @@ class MetricsCollectorTest {
     Set<Thread> threads = ConcurrentHashMap.newKeySet();
     CountDownLatch died = new CountDownLatch(2);
     EngineFeed feed = new EngineFeed(0, null, new StatLoggerManager(List.of(sums), Duration.ZERO, 0),
-        (full, eventsLost, again) -> {
+        report -> {
           Thread current = Thread.currentThread();
           if (current.getName().equals("tacho-metrics-collector") && threads.add(current)) {
             current.setUncaughtExceptionHandler((thread, failure) -> died.countDown());
@@ -283,6 +371,18 @@ class MetricsCollectorTest {
     assertThat(sums.running).as("a scrape still drains").isEqualTo(5);
     threaded.leave(feed);
     assertThat(threads).hasSize(2);
+  }
+
+  private void snapshot(int running, int waiting) {
+    engine.snapshot(running, waiting, 0, 1, 1, 0, 0, 0);
+    engine.commit();
+  }
+
+  private void assertBalance(int accepted, int running, int waiting) {
+    assertThat(sums.accepted).isEqualTo(accepted);
+    assertThat(sums.running).isEqualTo(running);
+    assertThat(sums.waiting).isEqualTo(waiting);
+    assertThat(sums.accepted - sums.finished.size() - sums.aborted).isEqualTo(running + waiting);
   }
 
   private void queueAndSchedule(int slot, int generation) {
@@ -304,7 +404,7 @@ class MetricsCollectorTest {
 
   /** Writes a record of a type that does not exist. */
   private void spoil() {
-    long at = engineRing.claim(8);
+    long at = engineRing.claim(8, 1);
     engineRing.memory().set(ValueLayout.JAVA_LONG, at, 0xFF);
     engineRing.publishRelease();
   }
@@ -318,6 +418,8 @@ class MetricsCollectorTest {
     long aborted;
     int iterations;
     int running;
+    int waiting;
+    long accepted;
     double usage;
     int closed;
 
@@ -325,9 +427,11 @@ class MetricsCollectorTest {
     public void record(int engineIndex, @Nullable SchedulerStats scheduler, @Nullable IterationStats iteration) {
       if (scheduler != null) {
         running = scheduler.running();
+        waiting = scheduler.waiting();
         usage = scheduler.kvCacheUsage();
       }
       if (iteration != null) {
+        accepted += iteration.accepted();
         iterations += iteration.outputs() > 0 ? 1 : 0;
         tokens += iteration.generationTokens();
         aborted += iteration.ended(FinishReason.ABORT);

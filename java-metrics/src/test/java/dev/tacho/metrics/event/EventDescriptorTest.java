@@ -30,7 +30,7 @@ class EventDescriptorTest {
       assertThat(type.bytes() % 8).isZero();
     }
     assertThat(ids).isEqualTo("1=NAME 2=QUEUED 3=SCHEDULED 4=PREEMPTED 5=STEP 6=TOKENS 7=PREFILL_STATS 8=CORRUPTED "
-        + "9=FINISHED 10=ENDED 11=SNAPSHOT 12=PICK_UP 13=STOPPED 14=DRAFT 15=EVICTED 16=DETAILS ");
+        + "9=FINISHED 10=ENDED 11=SNAPSHOT 12=PICK_UP 13=STOPPED 14=DRAFT 15=EVICTED 16=DETAILS 17=REQUEST_ID ");
   }
 
   @Test
@@ -65,15 +65,41 @@ class EventDescriptorTest {
   }
 
   @Test
-  void step() {
-    StepShape shape = new StepShape(10);
+  void stepOfDecodes() {
+    StepShape shape = new StepShape();
+    shape.add(false, 1, 20);
+    shape.add(false, 1, 30);
+    checkStep(shape, 48, 0, 2, 52);
+  }
+
+  @Test
+  void stepOfDecodesAndPrefills() {
+    StepShape shape = new StepShape();
     shape.add(true, 5, 3);
     shape.add(false, 1, 20);
-    check(w -> w.step(9, 500, 400, 2, shape), 104, (m, at) -> {
-      assertThat(m.get(LONG, at)).isEqualTo(5);
+    checkStep(shape, 80, 1, 1, 21, 1, 5, 8, 5 * 8 + 21);
+  }
+
+  @Test
+  void stepWithAWindowThatCuts() {
+    StepShape shape = new StepShape(10);
+    shape.add(false, 1, 20);
+    checkStep(shape, 72, 2, 1, 21, 0, 10, 10);
+    shape.add(true, 5, 3);
+    checkStep(shape, 104, 3, 1, 21, 1, 5, 8, 5 * 8 + 21, 8, 10, 5 * 8 + 10);
+  }
+
+  private static void checkStep(StepShape shape, int bytes, int parts, long... sums) {
+    check(w -> w.step(9, 500, 400, 2, shape), bytes, (m, at) -> {
+      assertThat(m.get(LONG, at)).isEqualTo(2L << 24 | parts << 8 | 5);
       assertThat(longs(m, at + 8, 3)).containsExactly(9, 500, 400);
-      assertThat(ints(m, at + 32, 2)).containsExactly(2, 1);
-      assertThat(longs(m, at + 40, 8)).containsExactly(5, 1, 8, 21, 5 * 8 + 21, 8, 10, 5 * 8 + 10);
+      assertThat(longs(m, at + 32, sums.length)).containsExactly(sums);
+      EventReader reader = new EventReader().wrap(m, at);
+      assertThat(reader.outputs()).isEqualTo(2);
+      StepShape read = new StepShape();
+      read.add(true, 1, 1);
+      reader.shape(read);
+      assertThat(read).usingRecursiveComparison().ignoringFields("window").isEqualTo(shape);
     });
   }
 
@@ -97,10 +123,16 @@ class EventDescriptorTest {
 
   @Test
   void snapshot() {
-    check(w -> w.snapshot(1, 2, 3, 4, 5, 6, 7, 8), 56, (m, at) -> {
-      assertThat(m.get(LONG, at)).isEqualTo(0x0BL);
+    check(w -> w.snapshot(1, 2, 3, 4, 5, 6, 7, 8), 48, (m, at) -> {
+      assertThat(m.get(LONG, at)).isEqualTo(0x1_0BL);
       assertThat(ints(m, at + 8, 6)).containsExactly(1, 2, 3, 4, 5, 6);
-      assertThat(longs(m, at + 32, 3)).containsExactly(7, 8, 0);
+      assertThat(longs(m, at + 32, 2)).containsExactly(7, 8);
+    });
+    check(w -> w.snapshot(1, 2, 3, 4, 5, 0, 0, 0), 32, (m, at) -> {
+      assertThat(m.get(LONG, at)).isEqualTo(0x0BL);
+      assertThat(ints(m, at + 8, 6)).containsExactly(1, 2, 3, 4, 5, 0);
+      EventReader reader = new EventReader().wrap(m, at);
+      assertThat(List.of(reader.queriedTokens(), reader.hitTokens())).containsExactly(0L, 0L);
     });
   }
 
@@ -147,7 +179,7 @@ class EventDescriptorTest {
     }, 24, (m, at) -> {
       assertThat(m.get(LONG, at)).isEqualTo(0x0000_000001_000A_01L);
       assertThat(m.get(LONG, at + 16)).isEqualTo(0xBC_C3L);
-      assertThat(new EventReader().wrap(m, at).name()).isEqualTo("adapter-ü");
+      assertThat(new EventReader().wrap(m, at).text()).isEqualTo("adapter-ü");
     });
   }
 
@@ -155,7 +187,20 @@ class EventDescriptorTest {
   void aLongNameIsCutBetweenCharacters() {
     String name = "x" + "ü".repeat(2000);
     check(w -> w.name(name), 8 + 1024, (m, at) ->
-        assertThat(new EventReader().wrap(m, at).name()).isEqualTo("x" + "ü".repeat(511)));
+        assertThat(new EventReader().wrap(m, at).text()).isEqualTo("x" + "ü".repeat(511)));
+  }
+
+  @Test
+  void aRequestIdIsPaddedAndCutBetweenCharacters() {
+    check(w -> w.requestId(3, 2, RequestId.of("req-ü")), 16, (m, at) -> {
+      assertThat(m.get(LONG, at)).isEqualTo(0x0002_000003_0006_11L);
+      assertThat(m.get(LONG, at + 8)).isEqualTo(0xBC_C3_2D_71_65_72L);
+      assertThat(new EventReader().wrap(m, at).requestId()).hasToString("req-ü");
+    });
+    check(w -> w.requestId(3, 2, RequestId.of("x" + "ü".repeat(40))), 8 + 64, (m, at) ->
+        assertThat(new EventReader().wrap(m, at).requestId()).hasToString("x" + "ü".repeat(31)));
+    check(w -> w.requestId(3, 2, RequestId.of("")), 8, (m, at) ->
+        assertThat(new EventReader().wrap(m, at).requestId()).hasToString(""));
   }
 
   @Test

@@ -12,6 +12,7 @@ import org.junit.jupiter.api.Test;
 class EventWriterAllocationTest {
   private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
   private static final int STEPS = 20_000;
+  private static final RequestId REQUEST_ID = RequestId.of("cmpl-0123456789abcdef");
 
   private final StepShape shape = new StepShape();
 
@@ -46,6 +47,7 @@ class EventWriterAllocationTest {
     for (int step = 1; step <= STEPS; step++) {
       shape.reset();
       writer.queued(step & 63, step >> 6, step, step, 10, 10, 0, 1, 0);
+      writer.requestId(step & 63, step >> 6, REQUEST_ID);
       writer.scheduled(step & 63, step >> 6, step);
       for (int i = 0; i < 16; i++) {
         shape.add(false, 1, step);

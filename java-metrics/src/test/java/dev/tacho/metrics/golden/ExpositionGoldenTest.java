@@ -3,6 +3,7 @@ package dev.tacho.metrics.golden;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import dev.tacho.metrics.collector.DrainReport;
 import dev.tacho.metrics.collector.MetricsCollector;
 import dev.tacho.metrics.event.FinishReason;
 import dev.tacho.metrics.page.CounterPage;
@@ -62,7 +63,7 @@ class ExpositionGoldenTest {
         default -> { }
       }
     }
-    engines.values().stream().limit(1).forEach(logger -> logger.counters(counters, 0, 0, 0));
+    engines.values().stream().limit(1).forEach(logger -> logger.counters(counters, DrainReport.EMPTY));
     assertThat(lines(registry.exposition(ExpositionFormat.TEXT_0_0_4)))
         .isEqualTo(lines(golden.get("expected_text_0_0_4").asText()));
     assertThat(lines(registry.exposition(ExpositionFormat.OPENMETRICS_1_0_0)))

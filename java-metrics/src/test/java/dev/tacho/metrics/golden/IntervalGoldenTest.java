@@ -38,7 +38,10 @@ class IntervalGoldenTest {
       JsonNode expected = golden.get("expected").get(i);
       List<IntervalReplay.Recorded> recorded = replay.run(step);
       switch (step.get("step").asText()) {
-        case "add_request" -> assertThat(recorded).isEmpty();
+        case "add_request" -> assertThat(recorded).allSatisfy(r -> {
+          assertThat(r.iterationTokens()).isZero();
+          assertThat(r.finished()).isEmpty();
+        });
         case "abort_by_client" -> {
           long ended = recorded.stream().mapToLong(r -> r.ended(FinishReason.ABORT)).sum();
           assertThat(ended).isEqualTo(golden.get("log_stats").asBoolean() ? expected.get("aborted").size() : 0);

@@ -156,11 +156,15 @@ final class IntervalReplay {
         if (!request.ended && request.stopAt > 0 && request.tokens >= request.stopAt) {
           engine.outputs.stopped(request.slot, request.generation);
           request.ended = true;
-          stopped += output.get("finish_reason").isNull() ? 1 : 0;
+          if (output.get("finish_reason").isNull()) {
+            stopped++;
+            events.ended(request.slot, request.generation, FinishReason.STOP);
+          }
         }
         request.ended |= !output.get("finish_reason").isNull();
       }
       engine.outputs.commit();
+      events.commit();
     }
   }
 
@@ -237,14 +241,14 @@ final class IntervalReplay {
       }
       StatLogger copy = (engine, scheduler, iteration) -> Recorded.add(recorded, scheduler, iteration);
       EngineFeed feed = new EngineFeed(index, null, new StatLoggerManager(List.of(copy), Duration.ZERO, 0),
-          (full, lost, restarts) -> { }, new EventRing(), new EventRing());
+          report -> { }, new EventRing(), new EventRing());
       collector.join(feed);
       events = feed.engineWriter();
       outputs = feed.outputWriter();
     }
   }
 
-  /** A request of the case. Every second one reuses a slot with the next generation. */
+  /** A request of the case. */
   private static final class Request {
     final int slot;
     final int generation;
@@ -255,7 +259,7 @@ final class IntervalReplay {
     boolean ended;
 
     Request(int number, Engine engine, int stopAt) {
-      this.slot = number / 2;
+      this.slot = number;
       this.generation = number % 2;
       this.engine = engine;
       this.stopAt = stopAt;

@@ -88,7 +88,7 @@ class LoggingGoldenTest {
     JsonNode config = golden.get("config");
     List<Integer> sizes = new ArrayList<>();
     config.path("capture_sizes").forEach(size -> sizes.add(size.asInt()));
-    LogOptions options = new LogOptions("cuda", config.path("enable_mfu_metrics").asBoolean(),
+    LogOptions options = new LogOptions("cuda", config.path("enable_mfu_metrics").asBoolean(), false,
         config.path("nans").asBoolean(), config.path("is_diffusion").asBoolean(),
         config.path("cudagraph_metrics").asBoolean() ? "FULL_AND_PIECEWISE" : null, sizes);
     long nanos = Math.round(golden.get("constructed_at").asDouble() * 1e9);

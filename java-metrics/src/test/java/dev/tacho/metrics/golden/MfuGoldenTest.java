@@ -4,12 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import dev.tacho.metrics.event.StepShape;
-import dev.tacho.metrics.perf.ExpertShape;
-import dev.tacho.metrics.perf.LatentShape;
 import dev.tacho.metrics.perf.ModelShape;
+import dev.tacho.metrics.perf.ModelShapeConfig;
 import dev.tacho.metrics.perf.PerfEstimator;
 import dev.tacho.metrics.perf.WorkEstimate;
 import dev.tacho.metrics.perf.WorkSink;
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.Stream;
@@ -55,52 +55,23 @@ class MfuGoldenTest {
     step.add(isNew, request.get("num_scheduled_tokens").asInt(), request.get("num_computed_tokens").asLong());
   }
 
+  /** The shape from the configuration alone; sizes that its class has as defaults come from what it resolved to. */
   private static ModelShape model(JsonNode golden) {
     JsonNode input = golden.get("input");
-    JsonNode config = input.get("hf_text_config");
     JsonNode resolved = input.get("resolved");
-    boolean latent = resolved.get("is_mla").asBoolean();
-    JsonNode attention = golden.get("components").path(latent ? "mla_attn" : "attn");
-    JsonNode feedForward = golden.get("components").path("ffn");
-    JsonNode unembed = golden.get("components").get("unembed");
-    JsonNode parallel = input.get("parallel");
-    int hidden = resolved.get("hidden_size").asInt();
-    return new ModelShape(
-        resolved.get("num_hidden_layers").asInt(),
-        hidden,
-        resolved.get("num_attention_heads").asInt(),
-        resolved.get("num_key_value_heads").asInt(),
-        resolved.get("head_dim").asInt(),
-        config.path("intermediate_size").asInt(4 * hidden),
-        resolved.get("vocab_size").asInt(),
-        unembed.get("activation_byte_size").asInt(),
-        attention.path("weight_byte_size").asDouble(0),
-        attention.path("cache_byte_size").asInt(1),
-        attention.path("sliding_window").asLong(0),
-        attention.path("num_swa_layers").asInt(0),
-        parallel.get("tensor_parallel_size").asInt(),
-        parallel.get("pipeline_parallel_size").asInt(),
-        parallel.get("data_parallel_size").asInt(),
-        latent ? latent(config) : null,
-        experts(resolved, config, feedForward),
-        parallel.get("enable_expert_parallel").asBoolean());
-  }
-
-  private static LatentShape latent(JsonNode config) {
-    return new LatentShape(config.path("q_lora_rank").asInt(0), config.get("kv_lora_rank").asInt(),
-        config.get("qk_nope_head_dim").asInt(), config.get("qk_rope_head_dim").asInt(),
-        config.get("v_head_dim").asInt());
-  }
-
-  /** Without a feed-forward component too little is known of the experts, if there are any. */
-  private static ExpertShape experts(JsonNode resolved, JsonNode config, JsonNode feedForward) {
-    if (feedForward.isMissingNode()) {
-      return resolved.get("num_experts").asInt() == 0 ? ExpertShape.NONE
-          : new ExpertShape(resolved.get("num_experts").asInt(), 0, 0, 0, resolved.get("num_hidden_layers").asInt());
+    Map<String, Object> config = new TreeMap<>(GoldenStats.map(input.get("hf_text_config")));
+    for (String name : List.of("vocab_size", "hidden_size", "num_attention_heads", "num_hidden_layers",
+        "num_key_value_heads", "head_dim", "num_experts", "num_experts_per_tok")) {
+      config.putIfAbsent(name, resolved.get(name).asInt());
     }
-    return new ExpertShape(feedForward.get("num_experts").asInt(), feedForward.get("num_experts_per_tok").asInt(),
-        config.path("moe_intermediate_size").asInt(feedForward.get("moe_intermediate_size").asInt()),
-        feedForward.get("num_shared_experts").asInt(), feedForward.get("num_moe_layers").asInt());
+    JsonNode parallel = input.get("parallel");
+    return new ModelShapeConfig(config)
+        .shape(input.get("model_dtype").asText(), input.get("kv_cache_dtype").asText(),
+            input.get("quant_method").isNull() ? null : input.get("quant_method").asText(),
+            parallel.get("enable_expert_parallel").asBoolean(),
+            resolved.get("disable_sliding_window").asBoolean() || resolved.get("sliding_window").isNull())
+        .withParallelism(parallel.get("tensor_parallel_size").asInt(), parallel.get("pipeline_parallel_size").asInt(),
+            parallel.get("data_parallel_size").asInt());
   }
 
   private static Map<String, Long> map(JsonNode breakdown) {

@@ -10,7 +10,9 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 
 class PagesTest {
   @Test
@@ -47,7 +49,7 @@ class PagesTest {
     }
     assertThat(ids).isEqualTo("ACCEPTED FINISHED_STOP FINISHED_LENGTH FINISHED_ABORT FINISHED_ERROR "
         + "FINISHED_REPETITION PROMPT_TOKENS GENERATION_TOKENS PREEMPTIONS REJECTED_REQUESTS REJECTED_TOKENS "
-        + "LIFECYCLE ");
+        + "LIFECYCLE BUBBLE_NANOS ");
     CounterPage page = new CounterPage();
     page.addAsOnlyWriter(EngineCounter.GENERATION_TOKENS, 5);
     page.addAsOnlyWriter(EngineCounter.GENERATION_TOKENS, 6);
@@ -90,5 +92,44 @@ class PagesTest {
     assertThat(histogram.quantile(0.99)).as("beyond the last bound").isEqualTo(4.0);
     assertThat(new MetricsSnapshot.Histogram("h", Map.of(), List.of(1.0), List.of(0L, 0L), 0).quantile(0.5)).isNaN();
     assertThatThrownBy(() -> histogram.quantile(1.1)).hasMessageContaining("1.1");
+  }
+
+  /** A reader of another process sees one moment or none. */
+  @Test
+  @Timeout(60)
+  void aCopyWithoutTheLockIsOfOneMoment() throws InterruptedException {
+    int cells = 500;
+    MetricsPage page = new MetricsPage(cells);
+    AtomicBoolean done = new AtomicBoolean();
+    Thread writer = Thread.ofPlatform().start(() -> {
+      for (long moment = 1; !done.get(); moment++) {
+        page.beginUpdate();
+        for (int cell = 0; cell < cells; cell++) {
+          page.set(cell, moment);
+        }
+        page.endUpdate(moment);
+        for (int i = 0; i < 500; i++) {
+          Thread.onSpinWait();
+        }
+      }
+    });
+    MetricsPage other = MetricsPage.ofOther(page.memory().asReadOnly(), cells);
+    MetricsPage copy = new MetricsPage(cells);
+    int whole = 0;
+    double last = 0;
+    while (whole < 10_000) {
+      if (other.tryCopyTo(copy, () -> { })) {
+        whole++;
+        last = copy.get(0);
+        for (int cell = 0; cell < cells; cell++) {
+          assertThat(copy.get(cell)).isEqualTo(last);
+        }
+        assertThat(copy.updatedMillis()).isEqualTo((long) last);
+      }
+    }
+    done.set(true);
+    writer.join();
+    assertThat(last).isPositive();
+    assertThatThrownBy(() -> MetricsPage.ofOther(page.memory(), cells + 1)).hasMessageContaining("501");
   }
 }

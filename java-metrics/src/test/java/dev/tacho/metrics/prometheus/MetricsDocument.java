@@ -31,7 +31,14 @@ final class MetricsDocument {
       - Every child is there with 0 from the moment that its engine joins, unless the row says otherwise.
       - With `disable-log-stats` only the families marked *always* stay.
       - Numbers are read from events that the engine's threads write into rings. A scrape drains the rings first, so
-        what happened before the scrape is in it.
+        what happened before the scrape is in it, up to the first step whose outputs are not picked up yet.
+      - Every scrape balances: `tacho:requests_accepted_total` less the sum of `vllm:request_success_total` over its
+        reasons is `vllm:num_requests_running` plus `vllm:num_requests_waiting`. A sequence that a stop string ended
+        counts when the engine lets it go, at most one step after its caller has read the end.
+      - In OpenMetrics the buckets of `vllm:time_to_first_token_seconds`, `vllm:inter_token_latency_seconds` and
+        `vllm:e2e_request_latency_seconds` carry exemplars: the id of the request that was last found there, of each
+        step's outputs the one that took longest. Ids are cut after 64 bytes. The engine does nothing for it but to
+        write the id once a request.
 
       """;
 
@@ -40,7 +47,8 @@ final class MetricsDocument {
       List.of("Events count when they happen",
           "An event waits inside its request and counts with the request's next output; if there is none, it "
               + "never counts.",
-          "A preemption, an abort or a change of the queues is on the next page that is scraped."),
+          "A preemption, an abort or a change of the queues is on the next page that is scraped, or if a step is "
+              + "being handed over, on the one after that step."),
       List.of("A client goes away",
           "Nothing is counted.",
           "`vllm:request_success_total{finished_reason=\"abort\"}` counts the sequence. No latency is "
@@ -89,6 +97,19 @@ final class MetricsDocument {
 
       """;
 
+  private static final String PROCESSES = """
+      ## Other processes
+
+      With a directory in its options (`EngineMetricsOptions.directory`) an engine keeps its page and its rings in files
+      there, readable by its own user alone. `scripts/tacho-metrics DIRECTORY` serves `/metrics` from the pages of every
+      process that publishes there, also while one is too busy to answer. Engines of different model names or indexes
+      stand side by side; where processes share both, counters and histograms are summed, gauges are those of the
+      process that wrote last, and `vllm:lora_requests_info` is summed over those with the same adapters. Exemplars stay
+      in the process. Files of dead processes are left out and deleted. `FlightRecorder` reads the rings: every event
+      since a ring last wrapped and all that was not read, also after the process was killed.
+
+      """;
+
   private static final String SERVER = """
       ### The HTTP server
 
@@ -103,6 +124,44 @@ final class MetricsDocument {
       | `http_request_duration_highr_seconds` | histogram | | seconds | Request to end of response, 21 bounds. |
       | `http_request_duration_seconds` | histogram | `method`, `handler` | seconds | The same, 3 bounds. |
       | `vllm:tool_call_parser_invocations_total` | counter | `model_name`, `mode`, `outcome`, `request_type` | | |
+      | `vllm:sleep_mode_operation_duration_seconds` | histogram | `operation`: SLEEP | seconds | Calls that ended. |
+      | `vllm:sleep_mode_operations_in_flight` | gauge | `operation` | calls | Calls that have not. |
+      | `vllm:rl_weight_update_operation_duration_seconds` | histogram | `operation`: UPDATE | seconds | As above. |
+      | `vllm:rl_weight_update_operations_in_flight` | gauge | `operation` | calls | As above. |
+
+      The families of operations come with the first call of such a route.
+
+      """;
+
+  private static final String NAMES = """
+      ## Names and the number of series
+
+      Names come from outside: of models, adapters, tiers, routes. However odd or many they are, the series stay few:
+
+      - `model_name` has one value an engine. Quotes, backslashes and line ends are escaped, everything else goes out
+        as UTF-8; a lone surrogate becomes `?`.
+      - Adapters make one series an engine, whose labels name those in use, at most ADAPTERS of them, then `...`.
+      - `source`, `reason`, `finished_reason` and the like have the values listed above and no other: a cache source
+        that a connector does not attribute counts as `external_unspecified`, an unknown request type as `other`.
+      - `tier` has the names that the engine announced when it joined, `worker` and `position` as many numbers as it
+        said; reports of others are dropped.
+      - `handler` is a route; `method` is one of the methods of HTTP, any other word counts as `OTHER`.
+
+      """;
+
+  private static final String WAYS_OUT = """
+      ## Other ways out
+
+      - An application's own simpleclient registry: `MetricsRegistry.of(registry)` shows the families there, and what
+        else is registered in it (the JVM's families, Micrometer's simpleclient registry, the application's own) goes
+        out on our page, after ours, in the same form.
+      - client_java 1.x, as Spring Boot uses it: `TachoMultiCollector.register(metrics, prometheusRegistry)` of
+        `tacho-integrations`. Names keep their colon in both text forms; counts are written without `.0` and families
+        are sorted by name. Releases that reserve the ends `_total` and `_info` (1.3 does, 1.10 does not) show
+        `vllm:iteration_tokens_total` and the `_info` gauges without that end.
+      - In the process: `MetricsRegistry.snapshot()` has every value, typed, with estimates of quantiles.
+      - Anything else: a `StatLogger`, given to the builder or provided as a service; it runs on a thread of its own,
+        and how far it is behind is `tacho:stat_logger_lag`.
 
       """;
 
@@ -116,11 +175,16 @@ final class MetricsDocument {
     for (Question question : Question.values()) {
       families(page, question);
     }
-    page.append(SERVER);
+    page.append(SERVER.replace("SLEEP", String.join(", ", OperationMetrics.Routes.SLEEP_MODE.operations()))
+        .replace("UPDATE", String.join(", ", OperationMetrics.Routes.WEIGHT_UPDATE.operations())));
     buckets(page);
     differences(page);
     page.append(DOCUMENTED);
+    names(page);
+    work(page);
+    page.append(PROCESSES);
     recipes(page);
+    page.append(WAYS_OUT);
     advice(page);
     return page.toString();
   }
@@ -140,6 +204,9 @@ final class MetricsDocument {
       if (!family.gate().text().isEmpty()) {
         page.append(" *").append(family.gate().text()).append(".*");
       }
+      if (family.onFirstUse()) {
+        page.append(" *No series before the first report.*");
+      }
       page.append(" | ").append(family.moves().text()).append(" |\n");
     }
     page.append('\n');
@@ -152,6 +219,27 @@ final class MetricsDocument {
       names.set(last, names.get(last) + ": " + String.join(", ", family.values()));
     }
     return String.join(", ", names);
+  }
+
+  private static void names(StringBuilder page) {
+    page.append(NAMES.replace("ADAPTERS", Integer.toString(PrometheusStatLogger.MAX_ADAPTER_NAMES)));
+  }
+
+  private static void work(StringBuilder page) {
+    page.append("""
+        ## Estimated and counted work
+
+        `vllm:estimated_*` follow vLLM's formulas: no causal half, a row of logits for every prompt, keys and values of
+        a prompt read once at activation size, weights of the unembedding at the model's size. `tacho:counted_*` add up
+        what kernels did: the causal part alone, rows of logits that were needed, keys and values read once for 32
+        queries, norms and rotations included. For a dense model of 16 layers (hidden 2048, 32 heads, 8 KV heads,
+        feed-forward 8192, vocabulary 128256; 2 bytes an element), estimate ÷ counted:
+
+        | step | FLOPs | bytes read | bytes written |
+        |---|---|---|---|
+        """);
+    WorkComparison.rows().forEach(row -> page.append("| ").append(String.join(" | ", row)).append(" |\n"));
+    page.append('\n');
   }
 
   private static void buckets(StringBuilder page) {
@@ -235,6 +323,10 @@ final class MetricsDocument {
       if (family.type() != MetricFamily.Type.COUNTER && name.endsWith("_total")) {
         lines.add(Map.entry(name, "non-counter metrics should not have \"_total\" suffix"));
       }
+    }
+    for (OperationMetrics.Routes routes : OperationMetrics.Routes.values()) {
+      lines.add(Map.entry(routes.durationName(), "metric names should not contain ':'"));
+      lines.add(Map.entry(routes.inFlightName(), "metric names should not contain ':'"));
     }
     lines.add(Map.entry(ToolParserMetrics.NAME, "metric names should not contain ':'"));
     lines.sort(Map.Entry.<String, String>comparingByKey().thenComparing(Map.Entry.comparingByValue()));

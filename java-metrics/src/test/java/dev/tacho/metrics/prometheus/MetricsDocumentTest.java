@@ -3,6 +3,7 @@ package dev.tacho.metrics.prometheus;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tacho.metrics.collector.MetricsCollector;
+import dev.tacho.metrics.stats.OffloadSeries;
 import dev.tacho.metrics.stats.SchedulerStats;
 import java.io.IOException;
 import java.io.OutputStream;
@@ -38,12 +39,20 @@ class MetricsDocumentTest {
   @Test
   void promtoolSaysWhatThePageLists() throws Exception {
     EngineFamilies.Builder families =
-        EngineFamilies.builder("m", 0, 100).cacheConfig(Map.of("block_size", "16")).speculativeTokens(2).maxAdapters(2);
+        EngineFamilies.builder("m", 0, 100).cacheConfig(Map.of("block_size", "16")).speculativeTokens(2).maxAdapters(2)
+            .workers(1).offload(OffloadDescription.toHost(1, 1, 1, 1, 2, List.of("disk")));
     for (MetricFamily.Gate gate : MetricFamily.Gate.values()) {
       families.with(gate, true);
     }
     MetricsRegistry registry = MetricsRegistry.create(MetricsCollector.onDemand());
-    registry.join(families.build()).record(0, new SchedulerStats(), null);
+    SchedulerStats stats = new SchedulerStats();
+    for (OffloadSeries series : OffloadSeries.values()) {
+      stats.offload().report(series, 0, 1);
+    }
+    registry.join(families.build()).record(0, stats, null);
+    for (OperationMetrics.Routes routes : OperationMetrics.Routes.values()) {
+      OperationMetrics.begin(registry, routes, routes.operations().get(0)).close();
+    }
     new ToolParserMetrics(registry, "m").called(true, true, "responses");
     List<String> listed = new ArrayList<>();
     for (Map.Entry<String, String> line : MetricsDocument.adviceLines()) {

@@ -10,6 +10,9 @@ import io.prometheus.client.Counter;
 import io.prometheus.client.Gauge;
 import io.prometheus.client.Histogram;
 import io.prometheus.client.Summary;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Collections;
 import java.util.List;
@@ -47,7 +50,7 @@ class MetricsRegistryTest {
   }
 
   @Test
-  void openMetricsKeepsColonsAndEndsWithItsMark() {
+  void openMetricsKeepsColonsAndEndsWithItsMark() throws IOException {
     try (FakeEngine engine = new FakeEngine(0, registry, o -> { })) {
       engine.snapshot(2, 0, 0, 1, 1);
       String text = registry.exposition(ExpositionFormat.OPENMETRICS_1_0_0);
@@ -55,10 +58,33 @@ class MetricsRegistryTest {
           .contains("# TYPE vllm:iteration_tokens_total histogram\n")
           .contains("vllm:num_requests_running{engine=\"0\",model_name=\"m\"} 2.0\n")
           .endsWith("\n# EOF\n");
-      assertThat(new String(registry.expositionBytes(ExpositionFormat.OPENMETRICS_1_0_0), StandardCharsets.UTF_8))
-          .isEqualTo(text);
+      String bytes = new String(registry.expositionBytes(ExpositionFormat.OPENMETRICS_1_0_0), StandardCharsets.UTF_8);
+      ByteArrayOutputStream stream = new ByteArrayOutputStream();
+      registry.writeTo(ExpositionFormat.OPENMETRICS_1_0_0, stream);
+      for (String other : new String[] {bytes, stream.toString(StandardCharsets.UTF_8)}) {
+        assertThat(other.lines().filter(MetricsRegistryTest::isSettled)).containsExactlyElementsOf(
+            text.lines().filter(MetricsRegistryTest::isSettled).toList());
+      }
     }
     assertThat(ExpositionFormat.OPENMETRICS_1_0_0.contentType()).startsWith("application/openmetrics-text");
+  }
+
+  /** Draining takes time, and says so. */
+  private static boolean isSettled(String line) {
+    return !line.startsWith("tacho:metrics_drain_seconds");
+  }
+
+  @Test
+  void aStreamThatFailsLeavesTheRegistryAsItWas() {
+    try (FakeEngine engine = new FakeEngine(0, registry, o -> { })) {
+      assertThatThrownBy(() -> registry.writeTo(ExpositionFormat.TEXT_0_0_4, new OutputStream() {
+        @Override
+        public void write(int b) throws IOException {
+          throw new IOException("gone");
+        }
+      })).isInstanceOf(IOException.class).hasMessage("gone");
+      assertThat(engine.source().exposition(ExpositionFormat.TEXT_0_0_4)).contains("vllm:num_requests_running{");
+    }
   }
 
   @Test
@@ -109,6 +135,6 @@ class MetricsRegistryTest {
           .isEqualTo(f.type() == MetricFamily.Type.COUNTER || f.name().equals("vllm:iteration_tokens_total"));
     });
     assertThat(Collections.frequency(families.stream().map(MetricFamily::type).toList(), MetricFamily.Type.HISTOGRAM))
-        .isEqualTo(23);
+        .isEqualTo(34);
   }
 }

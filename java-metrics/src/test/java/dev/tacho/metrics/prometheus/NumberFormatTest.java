@@ -56,10 +56,10 @@ class NumberFormatTest {
     for (int i = 0; i < 5_000; i++) {
       long value = random.nextLong(1L << random.nextInt(1, 40));
       buffer.clear();
-      buffer.value(value);
+      buffer.line(new byte[0], value);
       assertThat(buffer.toString()).isEqualTo(NumberFormat.format((double) value) + "\n");
       buffer.clear();
-      buffer.value((double) value);
+      buffer.line(new byte[0], (double) value);
       assertThat(buffer.toString()).isEqualTo(NumberFormat.format((double) value) + "\n");
     }
   }

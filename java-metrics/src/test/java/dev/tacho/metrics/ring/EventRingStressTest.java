@@ -2,96 +2,87 @@ package dev.tacho.metrics.ring;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
+import dev.tacho.metrics.StressTime;
+import java.nio.file.Path;
 import java.util.Random;
-import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /**
  * A producer and a consumer on two threads: every record is read once, in order and whole, or counted as lost, while
- * the ring wraps, grows and drops.
+ * the ring wraps, grows and drops; in memory of this process or in a file that a third thread reads like a stranger.
  */
 class EventRingStressTest {
-  private static final ValueLayout.OfLong WORD = ValueLayout.JAVA_LONG;
-  private static final int RECORDS = 4_000_000;
+  private static final int CASES = 7;
+  private static final double SHARE = 0.7 / CASES;
+  private static final int MIN_RECORDS = 100_000;
 
-  @ParameterizedTest(name = "seed {0}, first {1}, limit {2}, consumer reads one round in {3}")
-  @CsvSource({"1, 1048576, 67108864, 1", "2, 4096, 1048576, 1", "3, 4096, 12288, 1", "4, 4096, 65536, 50",
-      "5, 16384, 262144, 1000"})
-  @Timeout(120)
-  void everyRecordIsReadWholeOrCountedAsLost(long seed, int first, int limit, int oneRoundIn)
-      throws InterruptedException {
-    EventRing ring = new EventRing(first, limit, SegmentSource.OFF_HEAP);
-    AtomicBoolean done = new AtomicBoolean();
-    Thread producer = new Thread(() -> {
+  @TempDir
+  private Path directory;
+
+  @ParameterizedTest(name = "seed {0}, first {1}, limit {2}, consumer reads one round in {3}, in a file: {4}")
+  @CsvSource({"1, 1048576, 67108864, 1, false", "2, 4096, 1048576, 1, false", "3, 4096, 12288, 1, false",
+      "4, 4096, 65536, 50, false", "5, 16384, 262144, 1000, false", "6, 4096, 65536, 1, true",
+      "7, 65536, 4194304, 20, true"})
+  @Timeout(600)
+  void everyRecordIsReadWholeOrCountedAsLost(long seed, int first, int limit, int oneRoundIn, boolean inFile)
+      throws Exception {
+    var file = inFile ? RingFile.create(directory, "stress", first, limit) : null;
+    EventRing ring = file != null ? file.content() : new EventRing(first, limit, SegmentSource.OFF_HEAP);
+    AtomicLong written = new AtomicLong();
+    long end = StressTime.end(SHARE);
+    Thread producer = Thread.ofPlatform().start(() -> {
       Random random = new Random(seed);
-      for (long i = 1; i <= RECORDS; i++) {
-        write(ring, i, random.nextInt(1, 8));
+      long number = 0;
+      while (number < MIN_RECORDS || number % 1024 != 0 || !StressTime.isOver(end)) {
+        CheckedRecords.write(ring, ++number, random.nextInt(1, 8));
         if (random.nextInt(16) == 0) {
           ring.publishRelease();
         }
       }
       ring.publishRelease();
-      done.set(true);
+      written.set(number);
     });
-    producer.start();
-    Checker checker = new Checker();
+    Thread stranger = null;
+    CheckedRecords seen = new CheckedRecords();
+    AtomicLong copies = new AtomicLong();
+    if (file != null) {
+      FlightRecorder recorder = FlightRecorder.open(file.file().path());
+      stranger = Thread.ofPlatform().start(() -> {
+        while (producer.isAlive()) {
+          try {
+            CheckedRecords copy = new CheckedRecords();
+            recorder.read(copy);
+            copies.incrementAndGet();
+            seen.torn += copy.torn;
+            seen.disordered += copy.disordered;
+          } catch (java.io.IOException e) {
+            // Overtaken a hundred times: the producer writes far faster here than any engine does.
+          }
+        }
+      });
+    }
+    CheckedRecords checker = new CheckedRecords();
     Random random = new Random(~seed);
     boolean last;
     do {
-      last = done.get();
+      last = !producer.isAlive();
       if (last || random.nextInt(oneRoundIn) == 0) {
         ring.prepareSpare();
         ring.drain(checker, ring.tailAcquire());
       }
     } while (!last);
-    producer.join();
     assertThat(checker.torn).isZero();
     assertThat(checker.disordered).isZero();
-    assertThat(checker.read + ring.lostRecords()).isEqualTo(RECORDS);
-  }
-
-  private static void write(EventRing ring, long number, int words) {
-    long at = ring.claim(words * 8);
-    if (at >= 0) {
-      MemorySegment memory = ring.memory();
-      memory.set(WORD, at, number << 8 | words);
-      for (int i = 1; i < words; i++) {
-        memory.set(WORD, at + 8L * i, mix(number, i));
-      }
-    }
-  }
-
-  private static long mix(long number, int index) {
-    return (number * 31 + index) * 0x9E3779B97F4A7C15L;
-  }
-
-  /** Checks order and every word. */
-  private static final class Checker implements RecordConsumer {
-    long read;
-    long previous;
-    long torn;
-    long disordered;
-
-    @Override
-    public int consume(MemorySegment memory, long offset) {
-      long word = memory.get(WORD, offset);
-      long number = word >>> 8;
-      int words = (int) word & 0xFF;
-      if (number <= previous) {
-        disordered++;
-      }
-      for (int i = 1; i < words; i++) {
-        if (memory.get(WORD, offset + 8L * i) != mix(number, i)) {
-          torn++;
-        }
-      }
-      previous = number;
-      read++;
-      return words * 8;
+    assertThat(checker.missing).isLessThanOrEqualTo(ring.lostRecords());
+    assertThat(checker.read + ring.lostRecords()).isEqualTo(written.get());
+    if (stranger != null) {
+      stranger.join();
+      assertThat(seen.torn).as("in %d copies", copies.get()).isZero();
+      assertThat(seen.disordered).isZero();
     }
   }
 }

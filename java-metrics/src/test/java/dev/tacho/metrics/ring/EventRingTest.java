@@ -111,7 +111,7 @@ class EventRingTest {
   /** Records of one to four words, so that they meet the end of a segment in every way. */
   private static void write(EventRing ring, long value) {
     int words = (int) (value % 4) + 1;
-    long at = ring.claim(words * 8);
+    long at = ring.claim(words * 8, 1);
     if (at >= 0) {
       for (int i = 0; i < words; i++) {
         ring.memory().set(WORD, at + 8L * i, value);

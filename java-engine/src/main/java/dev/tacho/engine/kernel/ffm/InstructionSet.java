@@ -1,6 +1,8 @@
 package dev.tacho.engine.kernel.ffm;
 
 import java.util.Locale;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /** The instruction sets that the native library has kernels for, with their numbers in {@code tacho.h}. */
 public enum InstructionSet {
@@ -9,7 +11,11 @@ public enum InstructionSet {
   /** AVX2, FMA and F16C. */
   AVX2(NativeAbi.ISA_AVX2),
   /** AVX-512 F, BW, VL and DQ. */
-  AVX512(NativeAbi.ISA_AVX512);
+  AVX512(NativeAbi.ISA_AVX512),
+  /** The same and VNNI. */
+  AVX512_VNNI(NativeAbi.ISA_AVX512_VNNI),
+  /** The same, VNNI and BF16. */
+  AVX512_BF16(NativeAbi.ISA_AVX512_BF16);
 
   private final int id;
 
@@ -25,6 +31,13 @@ public enum InstructionSet {
   /** The word of {@code TACHO_MAX_ISA}. */
   public String word() {
     return name().toLowerCase(Locale.ROOT);
+  }
+
+  /** The words in a sentence: {@code a, b or c}. */
+  static String words() {
+    String all = Stream.of(values()).map(InstructionSet::word).collect(Collectors.joining(", "));
+    int last = all.lastIndexOf(", ");
+    return all.substring(0, last) + " or " + all.substring(last + 2);
   }
 
   static InstructionSet of(int id) {

@@ -16,7 +16,7 @@ import java.util.Map;
  * compares every one with what the C++ compiler printed into {@code abi.properties}. Needs no library.
  */
 final class NativeAbi {
-  static final int ABI_VERSION = 1;
+  static final int ABI_VERSION = 2;
 
   static final int OK = 0;
   static final int EINVAL = 1;
@@ -27,6 +27,8 @@ final class NativeAbi {
   static final int ISA_SCALAR = 1;
   static final int ISA_AVX2 = 2;
   static final int ISA_AVX512 = 3;
+  static final int ISA_AVX512_VNNI = 4;
+  static final int ISA_AVX512_BF16 = 5;
 
   static final int ROPE_ADJACENT = 0;
   static final int ROPE_HALVES = 1;
@@ -46,13 +48,20 @@ final class NativeAbi {
           Map.entry("tacho_last_error", TEXT),
           Map.entry("tacho_isa_resolve", FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS)),
           Map.entry("tacho_isa_check", FunctionDescriptor.of(JAVA_INT, JAVA_INT)),
+          Map.entry("tacho_memory_map", FunctionDescriptor.of(JAVA_INT, JAVA_LONG, ADDRESS)),
+          Map.entry("tacho_memory_unmap", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_LONG)),
           Map.entry(
               "tacho_weight_bytes",
               FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT, JAVA_LONG, JAVA_LONG, ADDRESS)),
+          Map.entry("tacho_activation_format", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT, ADDRESS)),
+          Map.entry(
+              "tacho_activation_bytes",
+              FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT, JAVA_LONG, ADDRESS)),
           Map.entry(
               "tacho_attention_scratch",
               FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT, ADDRESS)),
           Map.entry("tacho_weight_pack", KERNEL),
+          Map.entry("tacho_activation_pack", KERNEL),
           Map.entry("tacho_matmul", KERNEL),
           Map.entry("tacho_embedding_lookup", KERNEL),
           Map.entry("tacho_rms_norm", KERNEL),

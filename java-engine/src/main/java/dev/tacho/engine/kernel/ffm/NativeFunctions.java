@@ -13,6 +13,9 @@ import java.lang.invoke.MethodHandle;
  */
 final class NativeFunctions {
   private static final MethodHandle WEIGHT_PACK = NativeAbi.bind("tacho_weight_pack");
+  private static final MethodHandle ACTIVATION_PACK = NativeAbi.bind("tacho_activation_pack");
+  private static final MethodHandle ACTIVATION_FORMAT = NativeAbi.bind("tacho_activation_format");
+  private static final MethodHandle ACTIVATION_BYTES = NativeAbi.bind("tacho_activation_bytes");
   private static final MethodHandle MATMUL = NativeAbi.bind("tacho_matmul");
   private static final MethodHandle EMBEDDING_LOOKUP = NativeAbi.bind("tacho_embedding_lookup");
   private static final MethodHandle RMS_NORM = NativeAbi.bind("tacho_rms_norm");
@@ -28,6 +31,8 @@ final class NativeFunctions {
   private static final MethodHandle LAST_ERROR = NativeAbi.bind("tacho_last_error");
   private static final MethodHandle ISA_RESOLVE = NativeAbi.bind("tacho_isa_resolve");
   private static final MethodHandle ISA_CHECK = NativeAbi.bind("tacho_isa_check");
+  private static final MethodHandle MEMORY_MAP = NativeAbi.bind("tacho_memory_map");
+  private static final MethodHandle MEMORY_UNMAP = NativeAbi.bind("tacho_memory_unmap");
   private static final MethodHandle WEIGHT_BYTES = NativeAbi.bind("tacho_weight_bytes");
   private static final MethodHandle ATTENTION_SCRATCH = NativeAbi.bind("tacho_attention_scratch");
 
@@ -41,6 +46,30 @@ final class NativeFunctions {
   static int weightPack(MemorySegment params, long begin, long end, MemorySegment counters) {
     try {
       return (int) WEIGHT_PACK.invokeExact(params, begin, end, counters);
+    } catch (Throwable e) {
+      throw impossible(e);
+    }
+  }
+
+  static int activationPack(MemorySegment params, long begin, long end, MemorySegment counters) {
+    try {
+      return (int) ACTIVATION_PACK.invokeExact(params, begin, end, counters);
+    } catch (Throwable e) {
+      throw impossible(e);
+    }
+  }
+
+  static int activationFormat(int isa, int dtype, MemorySegment format) {
+    try {
+      return (int) ACTIVATION_FORMAT.invokeExact(isa, dtype, format);
+    } catch (Throwable e) {
+      throw impossible(e);
+    }
+  }
+
+  static int activationBytes(int isa, int format, long k, MemorySegment bytes) {
+    try {
+      return (int) ACTIVATION_BYTES.invokeExact(isa, format, k, bytes);
     } catch (Throwable e) {
       throw impossible(e);
     }
@@ -161,6 +190,22 @@ final class NativeFunctions {
   static int isaCheck(int isa) {
     try {
       return (int) ISA_CHECK.invokeExact(isa);
+    } catch (Throwable e) {
+      throw impossible(e);
+    }
+  }
+
+  static int memoryMap(long bytes, MemorySegment memory) {
+    try {
+      return (int) MEMORY_MAP.invokeExact(bytes, memory);
+    } catch (Throwable e) {
+      throw impossible(e);
+    }
+  }
+
+  static int memoryUnmap(MemorySegment memory, long bytes) {
+    try {
+      return (int) MEMORY_UNMAP.invokeExact(memory, bytes);
     } catch (Throwable e) {
       throw impossible(e);
     }

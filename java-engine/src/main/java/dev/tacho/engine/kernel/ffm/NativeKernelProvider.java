@@ -21,7 +21,7 @@ public final class NativeKernelProvider implements KernelProvider {
   /**
    * Limited by a word.
    *
-   * @param maxIsa scalar, avx2 or avx512; empty for no limit
+   * @param maxIsa an {@link InstructionSet#word()}; empty for no limit
    */
   public NativeKernelProvider(String maxIsa) {
     this.maxIsa = maxIsa;

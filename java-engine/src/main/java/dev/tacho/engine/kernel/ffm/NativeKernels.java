@@ -6,6 +6,8 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import dev.tacho.engine.UnsupportedException;
+import dev.tacho.engine.kernel.ActivationFormat;
+import dev.tacho.engine.kernel.ActivationRows;
 import dev.tacho.engine.kernel.ArgumentChecks;
 import dev.tacho.engine.kernel.AttentionBatch;
 import dev.tacho.engine.kernel.AttentionShape;
@@ -39,6 +41,7 @@ public final class NativeKernels implements Kernels {
   private final InstructionSet instructionSet;
   private final int isa;
   private final String description;
+  private final ActivationFormat[] formats = new ActivationFormat[DType.values().length];
 
   private NativeKernels(InstructionSet instructionSet) {
     this.instructionSet = instructionSet;
@@ -46,6 +49,11 @@ public final class NativeKernels implements Kernels {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment text = arena.allocate(TEXT_BYTES);
       check("tacho_build_info", NativeFunctions.buildInfo(text, TEXT_BYTES));
+      MemorySegment format = arena.allocate(JAVA_INT);
+      for (DType dtype : DType.values()) {
+        check("tacho_activation_format", NativeFunctions.activationFormat(isa, dtype.id(), format));
+        formats[dtype.ordinal()] = ActivationFormat.of(format.get(JAVA_INT, 0));
+      }
       description = ID + " " + instructionSet.word() + " (" + text.getString(0) + ")";
     }
   }
@@ -63,7 +71,7 @@ public final class NativeKernels implements Kernels {
   /**
    * Kernels of the best instruction set up to a limit. The library must be loaded.
    *
-   * @param maxIsa scalar, avx2 or avx512; empty for no limit
+   * @param maxIsa an {@link InstructionSet#word()}; empty for no limit
    * @throws UnsupportedException if the word is another one
    */
   static NativeKernels upTo(String maxIsa) {
@@ -71,8 +79,8 @@ public final class NativeKernels implements Kernels {
       MemorySegment resolved = arena.allocate(JAVA_INT);
       int status = NativeFunctions.isaResolve(arena.allocateFrom(maxIsa), resolved);
       if (status == NativeAbi.EINVAL) {
-        throw new UnsupportedException(
-            NativeKernelProvider.MAX_ISA_VARIABLE + "=" + maxIsa, "it must be scalar, avx2 or avx512, or not set");
+        String words = "it must be " + InstructionSet.words() + ", or not set";
+        throw new UnsupportedException(NativeKernelProvider.MAX_ISA_VARIABLE + "=" + maxIsa, words);
       }
       check("tacho_isa_resolve", status);
       return new NativeKernels(InstructionSet.of(resolved.get(JAVA_INT, 0)));
@@ -128,6 +136,22 @@ public final class NativeKernels implements Kernels {
   public long weightBytes(DType dtype, int n, int k) {
     try (Arena arena = Arena.ofConfined()) {
       return weightBytes(dtype, n, k, arena.allocate(JAVA_LONG));
+    }
+  }
+
+  /** From the system and not from the heap of C: in huge pages, which only memory that is new can become. */
+  @Override
+  public MemorySegment weightAllocate(Arena arena, long bytes) {
+    try (Arena call = Arena.ofConfined()) {
+      MemorySegment mapped = call.allocate(ADDRESS);
+      int status = NativeFunctions.memoryMap(bytes, mapped);
+      if (status == NativeAbi.EINTERNAL) {
+        throw new OutOfMemoryError(failure("tacho_memory_map", status).getMessage());
+      }
+      check("tacho_memory_map", status);
+      return mapped
+          .get(ADDRESS, 0)
+          .reinterpret(bytes, arena, memory -> check("tacho_memory_unmap", NativeFunctions.memoryUnmap(memory, bytes)));
     }
   }
 
@@ -188,27 +212,68 @@ public final class NativeKernels implements Kernels {
   }
 
   @Override
+  public ActivationFormat activationFormat(DType weights) {
+    return formats[weights.ordinal()];
+  }
+
+  @Override
+  public long activationRowBytes(ActivationFormat format, int k) {
+    try (Arena arena = Arena.ofConfined()) {
+      return activationRowBytes(format, k, arena.allocate(JAVA_LONG));
+    }
+  }
+
+  private long activationRowBytes(ActivationFormat format, int k, MemorySegment result) {
+    ArgumentChecks.activationShape(format, k);
+    check("tacho_activation_bytes", NativeFunctions.activationBytes(isa, format.id(), k, result));
+    return result.get(JAVA_LONG, 0);
+  }
+
+  private long rowBytes(ActivationRows rows, KernelWorker worker) {
+    return activationRowBytes(rows.format(), rows.k(), worker.params());
+  }
+
+  @Override
+  public void activationPack(
+      MemorySegment x, int ldx, int m, ActivationRows packed, int begin, int end, KernelWorker worker) {
+    ArgumentChecks.activationPack(x, ldx, m, packed, rowBytes(packed, worker), begin, end);
+    MemorySegment params = params(worker, NativeStructs.ActivationPack.LAYOUT);
+    params.set(JAVA_INT, NativeStructs.ActivationPack.FORMAT, packed.format().id());
+    params.set(JAVA_INT, NativeStructs.ActivationPack.RESERVED, 0);
+    params.set(JAVA_LONG, NativeStructs.ActivationPack.M, m);
+    params.set(JAVA_LONG, NativeStructs.ActivationPack.K, packed.k());
+    params.set(JAVA_LONG, NativeStructs.ActivationPack.LDX, ldx);
+    params.set(JAVA_LONG, NativeStructs.ActivationPack.ROW_BYTES, packed.rowBytes());
+    params.set(ADDRESS, NativeStructs.ActivationPack.X, x);
+    params.set(ADDRESS, NativeStructs.ActivationPack.PACKED, packed.data());
+    MemorySegment line = worker.line(Operation.ACTIVATION_PACK);
+    check("tacho_activation_pack", NativeFunctions.activationPack(params, begin, end, line));
+  }
+
+  @Override
   public void matmul(
       Weight w,
       @Nullable MemorySegment bias,
-      MemorySegment x,
-      int ldx,
+      ActivationRows x,
       int m,
       MemorySegment y,
       int ldy,
+      boolean accumulate,
       int begin,
       int end,
       KernelWorker worker) {
-    ArgumentChecks.matmul(w, weightBytes(w, worker), bias, x, ldx, m, y, ldy, begin, end);
+    long rowBytes = rowBytes(x, worker);
+    ArgumentChecks.matmul(
+        w, weightBytes(w, worker), bias, x, activationFormat(w.dtype()), rowBytes, m, y, ldy, begin, end);
     MemorySegment params = params(worker, NativeStructs.Matmul.LAYOUT);
     params.set(JAVA_INT, NativeStructs.Matmul.DTYPE, w.dtype().id());
-    params.set(JAVA_INT, NativeStructs.Matmul.RESERVED, 0);
+    params.set(JAVA_INT, NativeStructs.Matmul.ACCUMULATE, accumulate ? 1 : 0);
     params.set(JAVA_LONG, NativeStructs.Matmul.M, m);
     params.set(JAVA_LONG, NativeStructs.Matmul.N, w.n());
     params.set(JAVA_LONG, NativeStructs.Matmul.K, w.k());
-    params.set(JAVA_LONG, NativeStructs.Matmul.LDX, ldx);
+    params.set(JAVA_LONG, NativeStructs.Matmul.X_ROW_BYTES, x.rowBytes());
     params.set(JAVA_LONG, NativeStructs.Matmul.LDY, ldy);
-    params.set(ADDRESS, NativeStructs.Matmul.X, x);
+    params.set(ADDRESS, NativeStructs.Matmul.X, x.data());
     params.set(ADDRESS, NativeStructs.Matmul.W, w.data());
     params.set(ADDRESS, NativeStructs.Matmul.BIAS, bias == null ? MemorySegment.NULL : bias);
     params.set(ADDRESS, NativeStructs.Matmul.Y, y);
@@ -222,23 +287,21 @@ public final class NativeKernels implements Kernels {
       MemorySegment weight,
       float epsilon,
       int m,
-      int n,
-      MemorySegment y,
-      int ldy,
+      ActivationRows y,
       int begin,
       int end,
       KernelWorker worker) {
-    ArgumentChecks.rmsNorm(x, ldx, weight, epsilon, m, n, y, ldy, begin, end);
+    ArgumentChecks.rmsNorm(x, ldx, weight, epsilon, m, y, rowBytes(y, worker), begin, end);
     MemorySegment params = params(worker, NativeStructs.RmsNorm.LAYOUT);
     params.set(JAVA_LONG, NativeStructs.RmsNorm.M, m);
-    params.set(JAVA_LONG, NativeStructs.RmsNorm.N, n);
+    params.set(JAVA_LONG, NativeStructs.RmsNorm.N, y.k());
     params.set(JAVA_LONG, NativeStructs.RmsNorm.LDX, ldx);
-    params.set(JAVA_LONG, NativeStructs.RmsNorm.LDY, ldy);
+    params.set(JAVA_LONG, NativeStructs.RmsNorm.Y_ROW_BYTES, y.rowBytes());
     params.set(ADDRESS, NativeStructs.RmsNorm.X, x);
     params.set(ADDRESS, NativeStructs.RmsNorm.WEIGHT, weight);
-    params.set(ADDRESS, NativeStructs.RmsNorm.Y, y);
+    params.set(ADDRESS, NativeStructs.RmsNorm.Y, y.data());
     params.set(JAVA_FLOAT, NativeStructs.RmsNorm.EPSILON, epsilon);
-    params.set(JAVA_INT, NativeStructs.RmsNorm.RESERVED, 0);
+    params.set(JAVA_INT, NativeStructs.RmsNorm.FORMAT, y.format().id());
     check("tacho_rms_norm", NativeFunctions.rmsNorm(params, begin, end, worker.line(Operation.RMS_NORM)));
   }
 
@@ -344,6 +407,10 @@ public final class NativeKernels implements Kernels {
     params.set(ADDRESS, NativeStructs.Attention.OUT, out);
     params.set(ADDRESS, NativeStructs.Attention.SCRATCH, worker.scratch());
     params.set(JAVA_LONG, NativeStructs.Attention.SCRATCH_FLOATS, worker.scratch().byteSize() / Float.BYTES);
+    params.set(ADDRESS, NativeStructs.Attention.PARTIALS, batch.partials());
+    params.set(JAVA_LONG, NativeStructs.Attention.NUM_PARTIALS, batch.numPartials());
+    params.set(ADDRESS, NativeStructs.Attention.TICKETS, batch.tickets());
+    params.set(JAVA_LONG, NativeStructs.Attention.NUM_TICKETS, batch.numTickets());
     check("tacho_attention", NativeFunctions.attention(params, begin, end, worker.line(Operation.ATTENTION)));
   }
 

@@ -38,7 +38,11 @@ final class NativeStructs {
           JAVA_INT.withName("sequence"),
           JAVA_INT.withName("kv_head"),
           JAVA_INT.withName("q_begin"),
-          JAVA_INT.withName("q_end"));
+          JAVA_INT.withName("q_end"),
+          JAVA_INT.withName("split_begin"),
+          JAVA_INT.withName("split_end"),
+          JAVA_INT.withName("partial"),
+          JAVA_INT.withName("ticket"));
 
   private NativeStructs() {}
 
@@ -77,6 +81,33 @@ final class NativeStructs {
     private WeightPack() {}
   }
 
+  /** {@code tacho_activation_pack_params}. */
+  static final class ActivationPack {
+    static final StructLayout LAYOUT =
+        struct(
+            "tacho_activation_pack_params",
+            JAVA_INT.withName("struct_size"),
+            JAVA_INT.withName("isa"),
+            JAVA_INT.withName("format"),
+            JAVA_INT.withName("reserved"),
+            JAVA_LONG.withName("m"),
+            JAVA_LONG.withName("k"),
+            JAVA_LONG.withName("ldx"),
+            JAVA_LONG.withName("row_bytes"),
+            ADDRESS.withName("x"),
+            ADDRESS.withName("packed"));
+    static final long FORMAT = offset(LAYOUT, "format");
+    static final long RESERVED = offset(LAYOUT, "reserved");
+    static final long M = offset(LAYOUT, "m");
+    static final long K = offset(LAYOUT, "k");
+    static final long LDX = offset(LAYOUT, "ldx");
+    static final long ROW_BYTES = offset(LAYOUT, "row_bytes");
+    static final long X = offset(LAYOUT, "x");
+    static final long PACKED = offset(LAYOUT, "packed");
+
+    private ActivationPack() {}
+  }
+
   /** {@code tacho_matmul_params}. */
   static final class Matmul {
     static final StructLayout LAYOUT =
@@ -85,22 +116,22 @@ final class NativeStructs {
             JAVA_INT.withName("struct_size"),
             JAVA_INT.withName("isa"),
             JAVA_INT.withName("dtype"),
-            JAVA_INT.withName("reserved"),
+            JAVA_INT.withName("accumulate"),
             JAVA_LONG.withName("m"),
             JAVA_LONG.withName("n"),
             JAVA_LONG.withName("k"),
-            JAVA_LONG.withName("ldx"),
+            JAVA_LONG.withName("x_row_bytes"),
             JAVA_LONG.withName("ldy"),
             ADDRESS.withName("x"),
             ADDRESS.withName("w"),
             ADDRESS.withName("bias"),
             ADDRESS.withName("y"));
     static final long DTYPE = offset(LAYOUT, "dtype");
-    static final long RESERVED = offset(LAYOUT, "reserved");
+    static final long ACCUMULATE = offset(LAYOUT, "accumulate");
     static final long M = offset(LAYOUT, "m");
     static final long N = offset(LAYOUT, "n");
     static final long K = offset(LAYOUT, "k");
-    static final long LDX = offset(LAYOUT, "ldx");
+    static final long X_ROW_BYTES = offset(LAYOUT, "x_row_bytes");
     static final long LDY = offset(LAYOUT, "ldy");
     static final long X = offset(LAYOUT, "x");
     static final long W = offset(LAYOUT, "w");
@@ -149,21 +180,21 @@ final class NativeStructs {
             JAVA_LONG.withName("m"),
             JAVA_LONG.withName("n"),
             JAVA_LONG.withName("ldx"),
-            JAVA_LONG.withName("ldy"),
+            JAVA_LONG.withName("y_row_bytes"),
             ADDRESS.withName("x"),
             ADDRESS.withName("weight"),
             ADDRESS.withName("y"),
             JAVA_FLOAT.withName("epsilon"),
-            JAVA_INT.withName("reserved"));
+            JAVA_INT.withName("format"));
     static final long M = offset(LAYOUT, "m");
     static final long N = offset(LAYOUT, "n");
     static final long LDX = offset(LAYOUT, "ldx");
-    static final long LDY = offset(LAYOUT, "ldy");
+    static final long Y_ROW_BYTES = offset(LAYOUT, "y_row_bytes");
     static final long X = offset(LAYOUT, "x");
     static final long WEIGHT = offset(LAYOUT, "weight");
     static final long Y = offset(LAYOUT, "y");
     static final long EPSILON = offset(LAYOUT, "epsilon");
-    static final long RESERVED = offset(LAYOUT, "reserved");
+    static final long FORMAT = offset(LAYOUT, "format");
 
     private RmsNorm() {}
   }
@@ -263,7 +294,11 @@ final class NativeStructs {
             ADDRESS.withName("sinks"),
             ADDRESS.withName("out"),
             ADDRESS.withName("scratch"),
-            JAVA_LONG.withName("scratch_floats"));
+            JAVA_LONG.withName("scratch_floats"),
+            ADDRESS.withName("partials"),
+            JAVA_LONG.withName("num_partials"),
+            ADDRESS.withName("tickets"),
+            JAVA_LONG.withName("num_tickets"));
     static final long KV_DTYPE = offset(LAYOUT, "kv_dtype");
     static final long NUM_HEADS = offset(LAYOUT, "num_heads");
     static final long NUM_KV_HEADS = offset(LAYOUT, "num_kv_heads");
@@ -289,6 +324,10 @@ final class NativeStructs {
     static final long OUT = offset(LAYOUT, "out");
     static final long SCRATCH = offset(LAYOUT, "scratch");
     static final long SCRATCH_FLOATS = offset(LAYOUT, "scratch_floats");
+    static final long PARTIALS = offset(LAYOUT, "partials");
+    static final long NUM_PARTIALS = offset(LAYOUT, "num_partials");
+    static final long TICKETS = offset(LAYOUT, "tickets");
+    static final long NUM_TICKETS = offset(LAYOUT, "num_tickets");
 
     private Attention() {}
   }

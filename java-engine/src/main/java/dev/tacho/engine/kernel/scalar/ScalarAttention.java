@@ -5,13 +5,15 @@ import static java.lang.foreign.ValueLayout.JAVA_FLOAT;
 
 import dev.tacho.engine.kernel.AttentionBatch;
 import dev.tacho.engine.kernel.AttentionShape;
-import dev.tacho.engine.kernel.Elements;
 import dev.tacho.engine.kernel.KvCacheLayer;
 import java.lang.foreign.MemorySegment;
 
 /**
  * Attention of one query head over the keys it sees, in two passes: the largest score, then the weighted sum. Scores
  * are computed twice rather than kept, so that no context length needs scratch beyond one head. Stateless.
+ *
+ * <p>A sum over all keys that is rounded once knows no splits: of a tile that is cut into items, the last one to come
+ * does it all.
  */
 final class ScalarAttention {
   private ScalarAttention() {}
@@ -27,6 +29,9 @@ final class ScalarAttention {
       MemorySegment out,
       int ldo,
       MemorySegment scratch) {
+    if (!batch.arrive(item)) {
+      return;
+    }
     int sequence = batch.itemSequence(item);
     int kvHead = batch.itemKvHead(item);
     int firstRow = batch.queryStart(sequence);
@@ -70,10 +75,9 @@ final class ScalarAttention {
       double weight = Math.exp(score(shape, cache, batch, sequence, kvHead, key, q, qAt) - max);
       total += weight;
       int block = batch.block(sequence, key / KvCacheLayer.BLOCK_TOKENS);
-      long row = (long) (key % KvCacheLayer.BLOCK_TOKENS) * headDim;
-      long start = cache.headOffset(block, kvHead);
+      long panel = cache.headOffset(block, kvHead);
       for (int d = 0; d < headDim; d++) {
-        double value = Elements.get(cache.dtype(), cache.v(), start, row + d);
+        double value = cache.value(panel, key % KvCacheLayer.BLOCK_TOKENS, d);
         sums.setAtIndex(JAVA_DOUBLE, d, sums.getAtIndex(JAVA_DOUBLE, d) + weight * value);
       }
     }
@@ -92,11 +96,10 @@ final class ScalarAttention {
       MemorySegment q,
       long qAt) {
     int block = batch.block(sequence, key / KvCacheLayer.BLOCK_TOKENS);
-    int inBlock = key % KvCacheLayer.BLOCK_TOKENS;
-    long start = cache.headOffset(block, kvHead);
+    long panel = cache.headOffset(block, kvHead);
     double dot = 0;
     for (int d = 0; d < shape.headDim(); d++) {
-      double element = Elements.get(cache.dtype(), cache.k(), start, (long) d * KvCacheLayer.BLOCK_TOKENS + inBlock);
+      double element = cache.key(panel, key % KvCacheLayer.BLOCK_TOKENS, d);
       dot += element * q.getAtIndex(JAVA_FLOAT, qAt + d);
     }
     double score = dot * shape.scale();

@@ -4,17 +4,21 @@ import static java.lang.foreign.ValueLayout.JAVA_FLOAT;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import dev.tacho.engine.kernel.ActivationFormat;
+import dev.tacho.engine.kernel.ActivationRows;
 import dev.tacho.engine.kernel.ArgumentChecks;
 import dev.tacho.engine.kernel.AttentionBatch;
 import dev.tacho.engine.kernel.AttentionShape;
 import dev.tacho.engine.kernel.DType;
 import dev.tacho.engine.kernel.Elements;
+import dev.tacho.engine.kernel.Int8Quantizer;
 import dev.tacho.engine.kernel.KernelWorker;
 import dev.tacho.engine.kernel.Kernels;
 import dev.tacho.engine.kernel.KvCacheLayer;
 import dev.tacho.engine.kernel.OperationCost;
 import dev.tacho.engine.kernel.RopePairing;
 import dev.tacho.engine.kernel.Weight;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
@@ -44,6 +48,11 @@ public final class ScalarKernels implements Kernels {
   public long weightBytes(DType dtype, int n, int k) {
     ArgumentChecks.weightShape(dtype, n, k);
     return Math.multiplyExact(n, dtype.bytes(k));
+  }
+
+  @Override
+  public MemorySegment weightAllocate(Arena arena, long bytes) {
+    return arena.allocate(bytes, KernelWorker.LINE_BYTES);
   }
 
   private long weightBytes(Weight weight) {
@@ -77,28 +86,75 @@ public final class ScalarKernels implements Kernels {
   }
 
   @Override
+  public ActivationFormat activationFormat(DType weights) {
+    return weights.blockElements() == 1 ? ActivationFormat.FLOAT32 : ActivationFormat.INT8;
+  }
+
+  @Override
+  public long activationRowBytes(ActivationFormat format, int k) {
+    ArgumentChecks.activationShape(format, k);
+    return switch (format) {
+      case FLOAT32 -> (long) k * Float.BYTES;
+      case INT8 -> (long) k / Int8Quantizer.BLOCK * Int8Quantizer.BLOCK_BYTES;
+      case BFLOAT16 -> throw new IllegalArgumentException("the scalar kernels multiply no " + format);
+    };
+  }
+
+  private long rowBytes(ActivationRows rows) {
+    return activationRowBytes(rows.format(), rows.k());
+  }
+
+  @Override
+  public void activationPack(
+      MemorySegment x, int ldx, int m, ActivationRows packed, int begin, int end, KernelWorker worker) {
+    ArgumentChecks.activationPack(x, ldx, m, packed, rowBytes(packed), begin, end);
+    for (int i = 0; i < m; i++) {
+      for (int block = begin; block < end; block++) {
+        long first = (long) block * ACTIVATION_BLOCK;
+        long count = Math.min(ACTIVATION_BLOCK, packed.k() - first);
+        put(x, ((long) i * ldx + first) * Float.BYTES, packed, i, block, count);
+      }
+    }
+    OperationCost.activationPack(packed.k(), m, begin, end, worker);
+  }
+
+  /** Writes a block of floats into a row. */
+  private static void put(MemorySegment x, long xAt, ActivationRows rows, int row, int block, long count) {
+    long start = row * rows.rowBytes();
+    if (rows.format() == ActivationFormat.INT8) {
+      Int8Quantizer.quantize(x, xAt, rows.data(), start + (long) block * Int8Quantizer.BLOCK_BYTES);
+    } else {
+      long to = start + (long) block * ACTIVATION_BLOCK * Float.BYTES;
+      MemorySegment.copy(x, xAt, rows.data(), to, count * Float.BYTES);
+    }
+  }
+
+  @Override
   public void matmul(
       Weight w,
       @Nullable MemorySegment bias,
-      MemorySegment x,
-      int ldx,
+      ActivationRows x,
       int m,
       MemorySegment y,
       int ldy,
+      boolean accumulate,
       int begin,
       int end,
       KernelWorker worker) {
-    ArgumentChecks.matmul(w, weightBytes(w), bias, x, ldx, m, y, ldy, begin, end);
+    ArgumentChecks.matmul(
+        w, weightBytes(w), bias, x, activationFormat(w.dtype()), rowBytes(x), m, y, ldy, begin, end);
     long rowBytes = w.dtype().bytes(w.k());
     int endRow = Math.min(end * ROW_GROUP, w.n());
     for (int row = begin * ROW_GROUP; row < endRow; row++) {
       double start = bias == null ? 0 : bias.getAtIndex(JAVA_FLOAT, row);
       for (int i = 0; i < m; i++) {
-        double sum = RowDots.dot(w.dtype(), w.data(), row * rowBytes, x, (long) i * ldx, w.k());
-        y.setAtIndex(JAVA_FLOAT, (long) i * ldy + row, (float) (sum + start));
+        double sum = start + RowDots.dot(w.dtype(), w.data(), row * rowBytes, x.data(), i * x.rowBytes(), w.k());
+        long at = (long) i * ldy + row;
+        float value = (float) sum;
+        y.setAtIndex(JAVA_FLOAT, at, accumulate ? y.getAtIndex(JAVA_FLOAT, at) + value : value);
       }
     }
-    OperationCost.matmul(w, m, begin, end, worker);
+    OperationCost.matmul(w, m, accumulate, begin, end, worker);
   }
 
   @Override
@@ -108,25 +164,28 @@ public final class ScalarKernels implements Kernels {
       MemorySegment weight,
       float epsilon,
       int m,
-      int n,
-      MemorySegment y,
-      int ldy,
+      ActivationRows y,
       int begin,
       int end,
       KernelWorker worker) {
-    ArgumentChecks.rmsNorm(x, ldx, weight, epsilon, m, n, y, ldy, begin, end);
+    ArgumentChecks.rmsNorm(x, ldx, weight, epsilon, m, y, rowBytes(y), begin, end);
+    int n = y.k();
+    MemorySegment normed = worker.scratch();
     for (int i = begin; i < end; i++) {
-      long xRow = (long) i * ldx;
-      long yRow = (long) i * ldy;
+      long row = (long) i * ldx;
       double squares = 0;
       for (int j = 0; j < n; j++) {
-        double value = x.getAtIndex(JAVA_FLOAT, xRow + j);
+        double value = x.getAtIndex(JAVA_FLOAT, row + j);
         squares += value * value;
       }
       double factor = 1 / Math.sqrt(squares / n + epsilon);
-      for (int j = 0; j < n; j++) {
-        double value = x.getAtIndex(JAVA_FLOAT, xRow + j) * factor * weight.getAtIndex(JAVA_FLOAT, j);
-        y.setAtIndex(JAVA_FLOAT, yRow + j, (float) value);
+      for (int first = 0; first < n; first += ACTIVATION_BLOCK) {
+        int count = Math.min(ACTIVATION_BLOCK, n - first);
+        for (int j = 0; j < count; j++) {
+          double value = x.getAtIndex(JAVA_FLOAT, row + first + j) * factor;
+          normed.setAtIndex(JAVA_FLOAT, j, (float) (value * weight.getAtIndex(JAVA_FLOAT, first + j)));
+        }
+        put(normed, 0, y, i, first / ACTIVATION_BLOCK, count);
       }
     }
     OperationCost.rmsNorm(n, begin, end, worker);
@@ -180,7 +239,6 @@ public final class ScalarKernels implements Kernels {
       int end,
       KernelWorker worker) {
     ArgumentChecks.kvWrite(cache, slots, tokens, k, ldk, v, ldv, begin, end);
-    int headDim = cache.headDim();
     long written = 0;
     for (int token = 0; token < tokens; token++) {
       long slot = slots.getAtIndex(JAVA_LONG, token);
@@ -188,17 +246,15 @@ public final class ScalarKernels implements Kernels {
         continue;
       }
       written++;
-      long block = slot / KvCacheLayer.BLOCK_TOKENS;
-      long inBlock = slot % KvCacheLayer.BLOCK_TOKENS;
       for (int head = begin; head < end; head++) {
-        long start = cache.headOffset(block, head);
-        for (int d = 0; d < headDim; d++) {
-          long column = (long) head * headDim + d;
-          float key = k.getAtIndex(JAVA_FLOAT, (long) token * ldk + column);
-          float value = v.getAtIndex(JAVA_FLOAT, (long) token * ldv + column);
-          Elements.set(cache.dtype(), cache.k(), start, (long) d * KvCacheLayer.BLOCK_TOKENS + inBlock, key);
-          Elements.set(cache.dtype(), cache.v(), start, inBlock * headDim + d, value);
-        }
+        ScalarKvWrite.head(
+            cache,
+            (int) (slot % KvCacheLayer.BLOCK_TOKENS),
+            cache.headOffset(slot / KvCacheLayer.BLOCK_TOKENS, head),
+            k,
+            (long) token * ldk + (long) head * cache.headDim(),
+            v,
+            (long) token * ldv + (long) head * cache.headDim());
       }
     }
     OperationCost.kvWrite(cache, tokens, written, begin, end, worker);

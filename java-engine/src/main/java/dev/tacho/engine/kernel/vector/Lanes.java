@@ -2,7 +2,6 @@ package dev.tacho.engine.kernel.vector;
 
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteOrder;
-import jdk.incubator.vector.ByteVector;
 import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.IntVector;
 import jdk.incubator.vector.ShortVector;
@@ -11,7 +10,7 @@ import jdk.incubator.vector.VectorShape;
 import jdk.incubator.vector.VectorSpecies;
 
 /**
- * The vector shapes in use, and the loads that turn 16-bit and 8-bit elements into floats in registers. Species are
+ * The vector shapes in use, and the loads that turn 16-bit elements into floats in registers. Species are
  * {@code static final} and vectors stay in locals of small static methods: anything else would put them on the heap.
  *
  * <p>Sums over the lanes of a vector are not taken with {@code reduceLanes(ADD)}, whose order may change when the JIT
@@ -23,22 +22,18 @@ final class Lanes {
   static final int BYTES = COUNT * Float.BYTES;
   static final ByteOrder ORDER = ByteOrder.LITTLE_ENDIAN;
 
-  private static final int MIN_BITS = 64;
   private static final VectorSpecies<Integer> INTS = VectorSpecies.of(int.class, FLOATS.vectorShape());
   private static final VectorSpecies<Short> HALVES =
       VectorSpecies.of(short.class, VectorShape.forBitSize(COUNT * Short.SIZE));
-
-  /** As many bytes as there are lanes, but at least 8: with four lanes the upper half is loaded and left alone. */
-  private static final VectorSpecies<Byte> OCTETS =
-      VectorSpecies.of(byte.class, VectorShape.forBitSize(Math.max(MIN_BITS, COUNT * Byte.SIZE)));
-
-  /** Bytes that a load of codes may read past the last one it uses. */
-  static final int OVERREAD_BYTES = OCTETS.vectorByteSize() - COUNT;
 
   private Lanes() {}
 
   static FloatVector f32(MemorySegment segment, long offset) {
     return FloatVector.fromMemorySegment(FLOATS, segment, offset, ORDER);
+  }
+
+  static IntVector ints(MemorySegment segment, long offset) {
+    return IntVector.fromMemorySegment(INTS, segment, offset, ORDER);
   }
 
   /**
@@ -66,29 +61,6 @@ final class Lanes {
     return (IntVector)
         ShortVector.fromMemorySegment(HALVES, segment, offset, ORDER)
             .convertShape(VectorOperators.ZERO_EXTEND_S2I, INTS, 0);
-  }
-
-  /** Signed bytes. */
-  static FloatVector int8(MemorySegment segment, long offset) {
-    return (FloatVector)
-        ByteVector.fromMemorySegment(OCTETS, segment, offset, ORDER).convertShape(VectorOperators.B2F, FLOATS, 0);
-  }
-
-  /** Bytes that hold two codes each, as integers. */
-  static IntVector pairs(MemorySegment segment, long offset) {
-    return (IntVector)
-        ByteVector.fromMemorySegment(OCTETS, segment, offset, ORDER)
-            .convertShape(VectorOperators.ZERO_EXTEND_B2I, INTS, 0);
-  }
-
-  /** The low codes of {@link #pairs}, -8 to 7. */
-  static FloatVector lowCodes(IntVector pairs) {
-    return (FloatVector) pairs.and(15).sub(8).convert(VectorOperators.I2F, 0);
-  }
-
-  /** The high codes of {@link #pairs}, -8 to 7. */
-  static FloatVector highCodes(IntVector pairs) {
-    return (FloatVector) pairs.lanewise(VectorOperators.LSHR, 4).sub(8).convert(VectorOperators.I2F, 0);
   }
 
   /**

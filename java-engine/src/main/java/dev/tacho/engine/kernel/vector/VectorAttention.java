@@ -11,16 +11,18 @@ import jdk.incubator.vector.VectorOperators;
 
 /**
  * Attention of one work item. Its rows, queries times heads of the kv head, are taken in groups of 16; a group walks
- * the keys in chunks of 64 that begin at multiples of 64, whose K and V are turned into floats once for all its rows.
+ * the splits of its keys, and a split in chunks of 64 that begin at multiples of 64, whose K and V are turned into
+ * floats once for all its rows. A split is gathered by itself and then merged, in ascending order, whether the item
+ * holds all splits of the tile or the last of several items finds them in the batch's partials.
  *
  * <p>Scores lie along the 16 tokens of a block, values along the head, so neither needs a sum over lanes. A row meets
- * in a chunk only the keys that it sees, and its arithmetic follows from its own position and the chunk borders:
- * neither the batch nor the split changes its bits. Slots that it does not see may hold NaN: their scores are
- * overwritten and their values never multiplied.
+ * in a chunk only the keys that it sees, and its arithmetic follows from its own position alone: neither the batch nor
+ * the plan changes its bits. Slots that it does not see may hold NaN: their scores are overwritten and their values
+ * never multiplied.
  *
  * <pre>
  *   scratch, floats   | K [4 blocks][headDim][16] | V [64][headDim] | out [16 rows][headDim]
- *                     | sums [16 rows][16] | highest [16 rows] | scores [64] |
+ *                     | sums [16 rows][16] | highest [16 rows] | scores [64] | a split's row | merged [16] |
  * </pre>
  */
 final class VectorAttention {
@@ -33,7 +35,7 @@ final class VectorAttention {
   private VectorAttention() {}
 
   static long scratchBytes(int headDim) {
-    return highestAt(headDim) + (GROUP_ROWS + CHUNK_KEYS) * Float.BYTES;
+    return mergedAt(headDim, GROUP_ROWS);
   }
 
   private static long valuesAt(int headDim) {
@@ -56,6 +58,14 @@ final class VectorAttention {
     return highestAt(headDim) + (long) GROUP_ROWS * Float.BYTES;
   }
 
+  private static long splitRowAt(int headDim) {
+    return scoresAt(headDim) + (long) CHUNK_KEYS * Float.BYTES;
+  }
+
+  private static long mergedAt(int headDim, int row) {
+    return splitRowAt(headDim) + (row + 1L) * AttentionRow.bytes(headDim);
+  }
+
   static void item(
       AttentionShape shape,
       KvCacheLayer cache,
@@ -67,39 +77,107 @@ final class VectorAttention {
       int ldo,
       MemorySegment scratch) {
     int group = shape.groupSize();
+    int begin = batch.itemQueryBegin(item) * group;
     int end = batch.itemQueryEnd(item) * group;
-    for (int row = batch.itemQueryBegin(item) * group; row < end; row += GROUP_ROWS) {
-      group(shape, cache, batch, item, row, Math.min(GROUP_ROWS, end - row), q, ldq, out, ldo, scratch);
+    boolean whole = batch.itemPartial(item) < 0;
+    for (int row = begin; row < end; row += GROUP_ROWS) {
+      int rows = Math.min(GROUP_ROWS, end - row);
+      for (int split = batch.itemSplitBegin(item); split < batch.itemSplitEnd(item); split++) {
+        gather(shape, cache, batch, item, row, rows, split, q, ldq, scratch);
+        for (int i = 0; i < rows; i++) {
+          keep(shape, batch, item, row + i, i, split, scratch);
+        }
+      }
+      for (int i = 0; whole && i < rows; i++) {
+        finish(shape, batch, item, row + i, mergedAt(shape.headDim(), i), out, ldo, scratch);
+      }
+    }
+    if (batch.arrive(item) && !whole) {
+      for (int row = begin; row < end; row++) {
+        for (int split = 0; split < batch.tileSplits(item); split++) {
+          long from = partialAt(shape, batch, item, row, split);
+          merge(shape, batch, item, row, split, batch.partials(), from, mergedAt(shape.headDim(), 0), scratch);
+        }
+        finish(shape, batch, item, row, mergedAt(shape.headDim(), 0), out, ldo, scratch);
+      }
     }
   }
 
-  /** Rows [begin, begin + rows) of an item, counted [query][head of the kv head]. */
-  private static void group(
+  /** The position of a row, counted [query][head of the kv head]. */
+  private static int position(AttentionShape shape, AttentionBatch batch, int item, int row) {
+    int sequence = batch.itemSequence(item);
+    return batch.contextLen(sequence) - batch.queryCount(sequence) + row / shape.groupSize();
+  }
+
+  private static long partialAt(AttentionShape shape, AttentionBatch batch, int item, int row, int split) {
+    int first = batch.itemQueryBegin(item) * shape.groupSize();
+    int rows = batch.itemQueryEnd(item) * shape.groupSize() - first;
+    long index = batch.itemPartial(item) + (long) split * rows + row - first;
+    return index * AttentionRow.bytes(shape.headDim());
+  }
+
+  /** Takes what row {@code index} of a group has gathered of a split to where it is merged. */
+  private static void keep(
+      AttentionShape shape, AttentionBatch batch, int item, int row, int index, int split, MemorySegment scratch) {
+    int headDim = shape.headDim();
+    boolean whole = batch.itemPartial(item) < 0;
+    MemorySegment to = whole ? scratch : batch.partials();
+    long at = whole ? splitRowAt(headDim) : partialAt(shape, batch, item, row, split);
+    float highest = scratch.get(JAVA_FLOAT, highestAt(headDim) + 4L * index);
+    float sum = VectorRows.sum(scratch, sumsAt(headDim, index), BLOCK);
+    AttentionRow.set(headDim, scratch, outAt(headDim, index), highest, sum, to, at);
+    if (whole) {
+      merge(shape, batch, item, row, split, scratch, at, mergedAt(headDim, index), scratch);
+    }
+  }
+
+  /** Adds what a row has gathered of a split to what it has merged, if it sees any key of it. */
+  private static void merge(
+      AttentionShape shape,
+      AttentionBatch batch,
+      int item,
+      int row,
+      int split,
+      MemorySegment from,
+      long at,
+      long merged,
+      MemorySegment scratch) {
+    int position = position(shape, batch, item, row);
+    int first = shape.firstKey(position) / AttentionBatch.SPLIT_KEYS;
+    if (split == first) {
+      AttentionRow.copy(shape.headDim(), from, at, scratch, merged);
+    } else if (split > first && split <= position / AttentionBatch.SPLIT_KEYS) {
+      AttentionRow.merge(shape.headDim(), from, at, scratch, merged);
+    }
+  }
+
+  /** Rows [begin, begin + rows) of an item against one split. */
+  private static void gather(
       AttentionShape shape,
       KvCacheLayer cache,
       AttentionBatch batch,
       int item,
       int begin,
       int rows,
+      int split,
       MemorySegment q,
       int ldq,
-      MemorySegment out,
-      int ldo,
       MemorySegment scratch) {
     int headDim = shape.headDim();
     int group = shape.groupSize();
     int sequence = batch.itemSequence(item);
     int kvHead = batch.itemKvHead(item);
     int firstRow = batch.queryStart(sequence);
-    int base = batch.contextLen(sequence) - batch.queryCount(sequence);
     clear(headDim, rows, scratch);
-    int firstKey = shape.firstKey(base + begin / group);
-    int lastKey = base + (begin + rows - 1) / group;
+    int splitKey = split * AttentionBatch.SPLIT_KEYS;
+    int firstKey = Math.max(shape.firstKey(position(shape, batch, item, begin)), splitKey);
+    int lastKey =
+        Math.min(position(shape, batch, item, begin + rows - 1), splitKey + AttentionBatch.SPLIT_KEYS - 1);
     for (int chunk = firstKey / CHUNK_KEYS * CHUNK_KEYS; chunk <= lastKey; chunk += CHUNK_KEYS) {
       unpack(cache, batch, sequence, kvHead, chunk, firstKey, lastKey, scratch);
       for (int row = 0; row < rows; row++) {
-        int position = base + (begin + row) / group;
-        int from = Math.max(0, shape.firstKey(position) - chunk);
+        int position = position(shape, batch, item, begin + row);
+        int from = Math.max(0, Math.max(shape.firstKey(position), splitKey) - chunk);
         int to = Math.min(CHUNK_KEYS, position + 1 - chunk);
         if (from < to) {
           long head = (long) kvHead * group + (begin + row) % group;
@@ -109,11 +187,6 @@ final class VectorAttention {
           values(headDim, from, to, row, factor, scratch);
         }
       }
-    }
-    for (int row = 0; row < rows; row++) {
-      int head = kvHead * group + (begin + row) % group;
-      long target = ((firstRow + (begin + row) / group) * (long) ldo + (long) head * headDim) * Float.BYTES;
-      finish(shape, head, row, out, target, scratch);
     }
   }
 
@@ -139,14 +212,13 @@ final class VectorAttention {
       int firstKey,
       int lastKey,
       MemorySegment scratch) {
-    int elements = BLOCK * cache.headDim();
     int first = Math.max(firstKey, chunk) / BLOCK;
     int last = Math.min(lastKey, chunk + CHUNK_KEYS - 1) / BLOCK;
     for (int b = first; b <= last; b++) {
       long from = cache.headOffset(batch.block(sequence, b), kvHead);
-      long to = (long) (b - chunk / BLOCK) * elements * Float.BYTES;
-      Widening.widen(cache.dtype(), cache.k(), from, elements, scratch, to);
-      Widening.widen(cache.dtype(), cache.v(), from, elements, scratch, valuesAt(cache.headDim()) + to);
+      long to = (long) (b - chunk / BLOCK) * BLOCK * cache.headDim() * Float.BYTES;
+      KvWidening.keys(cache, from, scratch, to);
+      KvWidening.values(cache, from, scratch, valuesAt(cache.headDim()) + to);
     }
   }
 
@@ -263,23 +335,33 @@ final class VectorAttention {
     return FloatVector.broadcast(Lanes.FLOATS, segment.get(JAVA_FLOAT, at));
   }
 
-  /** Divides a row by its sum, the sink's share included, and writes it. */
+  /** Divides a merged row by its sum, the sink's share included, and writes it. */
   private static void finish(
-      AttentionShape shape, int head, int row, MemorySegment out, long target, MemorySegment scratch) {
+      AttentionShape shape,
+      AttentionBatch batch,
+      int item,
+      int row,
+      long merged,
+      MemorySegment out,
+      int ldo,
+      MemorySegment scratch) {
     int headDim = shape.headDim();
-    double sum = VectorRows.sum(scratch, sumsAt(headDim, row), BLOCK);
+    int head = batch.itemKvHead(item) * shape.groupSize() + row % shape.groupSize();
+    double sum = AttentionRow.sum(headDim, scratch, merged);
     double factor = 1;
     MemorySegment sinks = shape.sinks();
     if (sinks != null) {
-      double old = scratch.get(JAVA_FLOAT, highestAt(headDim) + 4L * row);
+      double old = AttentionRow.highest(headDim, scratch, merged);
       double sink = sinks.getAtIndex(JAVA_FLOAT, head);
       double highest = Math.max(old, sink);
       factor = Math.exp(old - highest);
       sum = sum * factor + Math.exp(sink - highest);
     }
     float share = (float) (factor / sum);
+    long outRow = batch.queryStart(batch.itemSequence(item)) + (long) row / shape.groupSize();
+    long target = (outRow * ldo + (long) head * headDim) * Float.BYTES;
     for (int d = 0; d < headDim; d++) {
-      out.set(JAVA_FLOAT, target + 4L * d, scratch.get(JAVA_FLOAT, outAt(headDim, row) + 4L * d) * share);
+      out.set(JAVA_FLOAT, target + 4L * d, scratch.get(JAVA_FLOAT, merged + 4L * d) * share);
     }
   }
 }

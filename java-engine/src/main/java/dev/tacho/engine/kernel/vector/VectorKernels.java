@@ -3,6 +3,8 @@ package dev.tacho.engine.kernel.vector;
 import static java.lang.foreign.ValueLayout.JAVA_FLOAT;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
+import dev.tacho.engine.kernel.ActivationFormat;
+import dev.tacho.engine.kernel.ActivationRows;
 import dev.tacho.engine.kernel.ArgumentChecks;
 import dev.tacho.engine.kernel.AttentionBatch;
 import dev.tacho.engine.kernel.AttentionShape;
@@ -14,6 +16,7 @@ import dev.tacho.engine.kernel.OperationCost;
 import dev.tacho.engine.kernel.RopePairing;
 import dev.tacho.engine.kernel.Weight;
 import dev.tacho.engine.kernel.scalar.ScalarKernels;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
@@ -47,6 +50,11 @@ final class VectorKernels implements Kernels {
     return VectorWeights.bytes(dtype, n, k);
   }
 
+  @Override
+  public MemorySegment weightAllocate(Arena arena, long bytes) {
+    return scalar.weightAllocate(arena, bytes);
+  }
+
   private static long weightBytes(Weight weight) {
     return VectorWeights.bytes(weight.dtype(), weight.n(), weight.k());
   }
@@ -74,23 +82,53 @@ final class VectorKernels implements Kernels {
   }
 
   @Override
+  public ActivationFormat activationFormat(DType weights) {
+    return scalar.activationFormat(weights);
+  }
+
+  @Override
+  public long activationRowBytes(ActivationFormat format, int k) {
+    return VectorActivations.rowBytes(format, k);
+  }
+
+  @Override
+  public void activationPack(
+      MemorySegment x, int ldx, int m, ActivationRows packed, int begin, int end, KernelWorker worker) {
+    ArgumentChecks.activationPack(x, ldx, m, packed, VectorActivations.rowBytes(packed), begin, end);
+    for (int i = 0; i < m; i++) {
+      for (int block = begin; block < end; block++) {
+        int first = block * ACTIVATION_BLOCK;
+        int count = Math.min(ACTIVATION_BLOCK, packed.k() - first);
+        VectorActivations.put(x, ((long) i * ldx + first) * Float.BYTES, packed, i, block, count);
+      }
+    }
+    OperationCost.activationPack(packed.k(), m, begin, end, worker);
+  }
+
+  @Override
   public void matmul(
       Weight w,
       @Nullable MemorySegment bias,
-      MemorySegment x,
-      int ldx,
+      ActivationRows x,
       int m,
       MemorySegment y,
       int ldy,
+      boolean accumulate,
       int begin,
       int end,
       KernelWorker worker) {
-    ArgumentChecks.matmul(w, weightBytes(w), bias, x, ldx, m, y, ldy, begin, end);
-    ArgumentChecks.writable("scratch", worker.scratch(), VectorMatmul.SCRATCH_BYTES, Float.BYTES);
+    ActivationFormat format = activationFormat(w.dtype());
+    ArgumentChecks.matmul(
+        w, weightBytes(w), bias, x, format, VectorActivations.rowBytes(x), m, y, ldy, begin, end);
+    ArgumentChecks.writable("scratch", worker.scratch(), VectorInt8Matmul.SCRATCH_BYTES, Float.BYTES);
     for (int panel = begin; panel < end; panel++) {
-      VectorMatmul.panel(w, panel, bias, x, ldx, m, y, ldy, worker.scratch());
+      if (format == ActivationFormat.INT8) {
+        VectorInt8Matmul.panel(w, panel, bias, x, m, y, ldy, accumulate, worker.scratch());
+      } else {
+        VectorMatmul.panel(w, panel, bias, x, m, y, ldy, accumulate, worker.scratch());
+      }
     }
-    OperationCost.matmul(w, m, begin, end, worker);
+    OperationCost.matmul(w, m, accumulate, begin, end, worker);
   }
 
   @Override
@@ -100,18 +138,23 @@ final class VectorKernels implements Kernels {
       MemorySegment weight,
       float epsilon,
       int m,
-      int n,
-      MemorySegment y,
-      int ldy,
+      ActivationRows y,
       int begin,
       int end,
       KernelWorker worker) {
-    ArgumentChecks.rmsNorm(x, ldx, weight, epsilon, m, n, y, ldy, begin, end);
+    ArgumentChecks.rmsNorm(x, ldx, weight, epsilon, m, y, VectorActivations.rowBytes(y), begin, end);
+    MemorySegment scratch = worker.scratch();
+    int n = y.k();
     for (int i = begin; i < end; i++) {
       long xAt = (long) i * ldx * Float.BYTES;
-      float squares = VectorRows.squares(x, xAt, n, worker.scratch());
+      float squares = VectorRows.squares(x, xAt, n, scratch);
       float factor = (float) (1 / Math.sqrt((double) squares / n + epsilon));
-      VectorRows.scale(x, xAt, factor, weight, n, y, (long) i * ldy * Float.BYTES);
+      for (int first = 0; first < n; first += ACTIVATION_BLOCK) {
+        int count = Math.min(ACTIVATION_BLOCK, n - first);
+        long at = (long) first * Float.BYTES;
+        VectorRows.scale(x, xAt + at, factor, weight, at, count, scratch, 0);
+        VectorActivations.put(scratch, 0, y, i, first / ACTIVATION_BLOCK, count);
+      }
     }
     OperationCost.rmsNorm(n, begin, end, worker);
   }

@@ -44,15 +44,23 @@ final class VectorRows {
 
   /** y = x * factor * weight. */
   static void scale(
-      MemorySegment x, long xAt, float factor, MemorySegment weight, int n, MemorySegment y, long yAt) {
+      MemorySegment x,
+      long xAt,
+      float factor,
+      MemorySegment weight,
+      long weightAt,
+      int n,
+      MemorySegment y,
+      long yAt) {
     int j = 0;
     for (; j + Lanes.COUNT <= n; j += Lanes.COUNT) {
       long at = 4L * j;
-      Lanes.f32(x, xAt + at).mul(factor).mul(Lanes.f32(weight, at)).intoMemorySegment(y, yAt + at, Lanes.ORDER);
+      FloatVector scaled = Lanes.f32(x, xAt + at).mul(factor).mul(Lanes.f32(weight, weightAt + at));
+      scaled.intoMemorySegment(y, yAt + at, Lanes.ORDER);
     }
     for (; j < n; j++) {
       long at = 4L * j;
-      y.set(JAVA_FLOAT, yAt + at, x.get(JAVA_FLOAT, xAt + at) * factor * weight.get(JAVA_FLOAT, at));
+      y.set(JAVA_FLOAT, yAt + at, x.get(JAVA_FLOAT, xAt + at) * factor * weight.get(JAVA_FLOAT, weightAt + at));
     }
   }
 
@@ -89,22 +97,30 @@ final class VectorRows {
   /** y = softmax(x * scale); {@code lanes} holds one vector of scratch. */
   static void softmax(
       MemorySegment x, long xAt, float scale, int n, MemorySegment y, long yAt, MemorySegment lanes) {
-    float max = largest(x, xAt, scale, n);
-    FloatVector sums = FloatVector.zero(Lanes.FLOATS);
+    powers(x, xAt, scale, largest(x, xAt, scale, n), n, y, yAt);
+    divide(y, yAt, total(y, yAt, n, lanes), n);
+  }
+
+  /** y = exp(x * scale - max). A method of its own: with more around it, C2 does not inline all of exp. */
+  private static void powers(MemorySegment x, long xAt, float scale, float max, int n, MemorySegment y, long yAt) {
     int j = 0;
     for (; j + Lanes.COUNT <= n; j += Lanes.COUNT) {
       FloatVector power = Lanes.exp(Lanes.f32(x, xAt + 4L * j).mul(scale).sub(max));
       power.intoMemorySegment(y, yAt + 4L * j, Lanes.ORDER);
-      sums = sums.add(power);
+    }
+    for (; j < n; j++) {
+      y.set(JAVA_FLOAT, yAt + 4L * j, (float) Math.exp(x.get(JAVA_FLOAT, xAt + 4L * j) * scale - max));
+    }
+  }
+
+  private static float total(MemorySegment y, long yAt, int n, MemorySegment lanes) {
+    FloatVector sums = FloatVector.zero(Lanes.FLOATS);
+    int j = 0;
+    for (; j + Lanes.COUNT <= n; j += Lanes.COUNT) {
+      sums = sums.add(Lanes.f32(y, yAt + 4L * j));
     }
     sums.intoMemorySegment(lanes, 0, Lanes.ORDER);
-    float sum = sum(lanes, 0, Lanes.COUNT);
-    for (; j < n; j++) {
-      float power = (float) Math.exp(x.get(JAVA_FLOAT, xAt + 4L * j) * scale - max);
-      y.set(JAVA_FLOAT, yAt + 4L * j, power);
-      sum += power;
-    }
-    divide(y, yAt, sum, n);
+    return sum(lanes, 0, Lanes.COUNT) + sum(y, yAt + 4L * j, n - j);
   }
 
   private static float largest(MemorySegment x, long xAt, float scale, int n) {

@@ -1,23 +1,30 @@
 package dev.tacho.engine.kernel.vector;
 
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_FLOAT;
+
 import dev.tacho.engine.kernel.ArgumentChecks;
 import dev.tacho.engine.kernel.DType;
 import dev.tacho.engine.kernel.Elements;
+import dev.tacho.engine.kernel.KQuants;
 import dev.tacho.engine.kernel.Kernels;
 import dev.tacho.engine.kernel.Weight;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.IntVector;
+import jdk.incubator.vector.VectorOperators;
 
 /**
  * The packed layout: panels of 16 rows that hold all of k, so that one vector carries outputs side by side and no sum
- * over lanes is needed. Rows past n are zeros; a few bytes behind the last panel are there to be read with it.
+ * over lanes is needed. Rows past n are zeros. Codes of one row lie together in 4 bytes, which are taken apart by
+ * shifts of int lanes: a conversion between shapes is what C2 may leave on the heap.
  *
  * <pre>
  *   F32, F16, BF16   [k][16 rows]
- *   Q8_0             k / 32 times  | f16 scale [16 rows] | int8 [32 k][16 rows] |
- *   Q4_0             k / 32 times  | f16 scale [16 rows] | [16 k][16 rows], low nibble k, high nibble k + 16 |
+ *   Q8_0             k / 32 units | f32 scale [16] | int8 [8][16 rows][4 k] |
+ *   Q4_0             k / 32 units | f32 scale [16] | nibbles [4][16 rows][8 k], the code |
+ *   Q4_K             k / 32 units | f32 scale [16] | f32 min [16] | nibbles as Q4_0 |
+ *   Q6_K             k / 16 units | f32 scale [16] | int8 [4][16 rows][4 k] |
  * </pre>
  *
  * <p>Stateless.
@@ -28,140 +35,186 @@ final class VectorWeights {
   /** Bytes of one k of a panel as floats. */
   static final int STEP_BYTES = PANEL_ROWS * Float.BYTES;
 
-  private static final int BLOCK = 32;
-  private static final int SCALES_BYTES = PANEL_ROWS * Short.BYTES;
+  private static final int Q4_OFFSET = 8;
 
   private VectorWeights() {}
 
   static long bytes(DType dtype, int n, int k) {
     ArgumentChecks.weightShape(dtype, n, k);
-    long panels = Math.multiplyExact(ArgumentChecks.rowGroups(n), panelBytes(dtype, k));
-    return Math.addExact(panels, Lanes.OVERREAD_BYTES);
+    return Math.multiplyExact(ArgumentChecks.rowGroups(n), panelBytes(dtype, k));
   }
 
-  /** A panel has the bytes of its rows in the file, in another order. */
+  /** Elements of a row in a unit of a quantised type. */
+  static int unitElements(DType dtype) {
+    return dtype == DType.Q6_K ? 16 : 32;
+  }
+
+  /** Elements of a row in 4 bytes. */
+  private static int together(DType dtype) {
+    return dtype == DType.Q4_0 || dtype == DType.Q4_K ? 8 : 4;
+  }
+
+  private static int headBytes(DType dtype) {
+    return dtype == DType.Q4_K ? 2 * STEP_BYTES : STEP_BYTES;
+  }
+
+  private static long unitBytes(DType dtype) {
+    return headBytes(dtype) + (long) unitElements(dtype) / together(dtype) * STEP_BYTES;
+  }
+
   static long panelBytes(DType dtype, int k) {
-    return PANEL_ROWS * dtype.bytes(k);
+    return dtype.blockElements() == 1
+        ? PANEL_ROWS * dtype.bytes(k)
+        : (long) (k / unitElements(dtype)) * unitBytes(dtype);
   }
 
   static void pack(Weight weight, MemorySegment source, int panel) {
     DType dtype = weight.dtype();
     long rowBytes = dtype.bytes(weight.k());
-    MemorySegment to = weight.data();
-    long at = panel * panelBytes(dtype, weight.k());
-    for (int row = 0; row < PANEL_ROWS; row++) {
-      int from = panel * PANEL_ROWS + row;
-      if (from >= weight.n()) {
-        packZeros(dtype, to, at, row, weight.k());
-      } else if (dtype.blockElements() == 1) {
-        packElements(dtype, source, from * rowBytes, to, at, row, weight.k());
+    long bytes = panelBytes(dtype, weight.k());
+    MemorySegment to = weight.data().asSlice(panel * bytes, bytes);
+    to.fill((byte) 0);
+    for (int row = 0; row < Math.min(PANEL_ROWS, weight.n() - panel * PANEL_ROWS); row++) {
+      long from = (long) (panel * PANEL_ROWS + row) * rowBytes;
+      if (dtype.blockElements() == 1) {
+        packElements(dtype, source, from, to, row, weight.k());
       } else {
-        packBlocks(dtype, source, from * rowBytes, to, at, row, weight.k());
+        packCodes(dtype, source, from, to, row, weight.k());
       }
     }
   }
 
-  private static void packElements(
-      DType dtype, MemorySegment source, long from, MemorySegment to, long at, int row, int k) {
+  private static void packElements(DType dtype, MemorySegment source, long from, MemorySegment to, int row, int k) {
     int bytes = dtype.blockBytes();
     for (int j = 0; j < k; j++) {
-      MemorySegment.copy(source, from + (long) j * bytes, to, at + ((long) j * PANEL_ROWS + row) * bytes, bytes);
+      MemorySegment.copy(source, from + (long) j * bytes, to, ((long) j * PANEL_ROWS + row) * bytes, bytes);
     }
   }
 
-  /** A block's scale goes to the scales, its code bytes to every sixteenth byte behind them. */
-  private static void packBlocks(
-      DType dtype, MemorySegment source, long from, MemorySegment to, long at, int row, int k) {
-    int codes = dtype.blockBytes() - Short.BYTES;
-    for (int block = 0; block < k / BLOCK; block++) {
-      long file = from + (long) block * dtype.blockBytes();
-      long unit = at + (long) block * PANEL_ROWS * dtype.blockBytes();
-      MemorySegment.copy(source, file, to, unit + (long) row * Short.BYTES, Short.BYTES);
-      for (int i = 0; i < codes; i++) {
-        byte code = source.get(ValueLayout.JAVA_BYTE, file + Short.BYTES + i);
-        to.set(ValueLayout.JAVA_BYTE, unit + SCALES_BYTES + (long) i * PANEL_ROWS + row, code);
+  private static void packCodes(DType dtype, MemorySegment source, long from, MemorySegment to, int row, int k) {
+    int elements = unitElements(dtype);
+    for (int j = 0; j < k; j++) {
+      long block = from + (long) (j / dtype.blockElements()) * dtype.blockBytes();
+      int inBlock = j % dtype.blockElements();
+      long unit = (long) (j / elements) * unitBytes(dtype);
+      if (j % elements == 0) {
+        packHead(dtype, source, block, inBlock, to, unit + (long) row * Float.BYTES);
       }
+      long at = codeOffset(dtype, unit, row, j % elements);
+      int code =
+          switch (dtype) {
+            case Q8_0 -> Elements.q8Code(source, block, inBlock);
+            case Q4_0 -> Elements.q4Code(source, block, inBlock) + Q4_OFFSET;
+            case Q4_K -> KQuants.q4Code(source, block, inBlock);
+            case Q6_K -> KQuants.q6Code(source, block, inBlock);
+            case F32, F16, BF16 -> throw new IllegalArgumentException(dtype + " has no codes");
+          };
+      int shift = codeShift(dtype, j);
+      to.set(JAVA_BYTE, at, (byte) (to.get(JAVA_BYTE, at) | (code << shift)));
     }
   }
 
-  private static void packZeros(DType dtype, MemorySegment to, long at, int row, int k) {
-    int units = k / dtype.blockElements();
-    int head = dtype.blockElements() == 1 ? dtype.blockBytes() : Short.BYTES;
-    int codes = dtype.blockBytes() - head;
-    for (int u = 0; u < units; u++) {
-      long unit = at + (long) u * PANEL_ROWS * dtype.blockBytes();
-      to.asSlice(unit + (long) row * head, head).fill((byte) 0);
-      for (int i = 0; i < codes; i++) {
-        to.set(ValueLayout.JAVA_BYTE, unit + SCALES_BYTES + (long) i * PANEL_ROWS + row, (byte) 0);
-      }
+  private static void packHead(
+      DType dtype, MemorySegment source, long block, int inBlock, MemorySegment to, long at) {
+    float scale =
+        switch (dtype) {
+          case Q4_K -> KQuants.q4Scale(source, block, inBlock / 32);
+          case Q6_K -> KQuants.q6Scale(source, block, inBlock / 16);
+          default -> Elements.f16(source, block);
+        };
+    to.set(JAVA_FLOAT, at, scale);
+    if (dtype == DType.Q4_K) {
+      to.set(JAVA_FLOAT, at + STEP_BYTES, KQuants.q4Min(source, block, inBlock / 32));
     }
+  }
+
+  private static long codeOffset(DType dtype, long unit, int row, int j) {
+    int together = together(dtype);
+    long word = unit + headBytes(dtype) + (long) (j / together) * STEP_BYTES + (long) row * Integer.BYTES;
+    return word + (long) (j % together) * Integer.BYTES / together;
+  }
+
+  private static int codeShift(DType dtype, int j) {
+    return together(dtype) == 8 ? j % 2 * 4 : 0;
   }
 
   /** Element {@code j} of a row. */
   static float get(Weight weight, int row, int j) {
     DType dtype = weight.dtype();
     MemorySegment data = weight.data();
-    long panel = row / PANEL_ROWS * panelBytes(dtype, weight.k());
+    long panel = (long) (row / PANEL_ROWS) * panelBytes(dtype, weight.k());
     int lane = row % PANEL_ROWS;
     if (dtype.blockElements() == 1) {
       return Elements.get(dtype, data, panel, (long) j * PANEL_ROWS + lane);
     }
-    long unit = panel + (long) (j / BLOCK) * PANEL_ROWS * dtype.blockBytes();
-    float scale = Elements.f16(data, unit + (long) lane * Short.BYTES);
-    int step = dtype == DType.Q8_0 ? j % BLOCK : j % (BLOCK / 2);
-    int code = data.get(ValueLayout.JAVA_BYTE, unit + SCALES_BYTES + (long) step * PANEL_ROWS + lane);
-    if (dtype == DType.Q4_0) {
-      code = ((j % BLOCK < BLOCK / 2 ? code : code >> 4) & 15) - 8;
-    }
-    return scale * code;
+    int elements = unitElements(dtype);
+    long unit = panel + (long) (j / elements) * unitBytes(dtype);
+    long head = unit + (long) lane * Float.BYTES;
+    float scale = data.get(JAVA_FLOAT, head);
+    int code = data.get(JAVA_BYTE, codeOffset(dtype, unit, lane, j % elements));
+    return switch (dtype) {
+      case Q4_0 -> scale * (((code >> codeShift(dtype, j)) & 15) - Q4_OFFSET);
+      case Q4_K -> scale * ((code >> codeShift(dtype, j)) & 15) - data.get(JAVA_FLOAT, head + STEP_BYTES);
+      default -> scale * code;
+    };
+  }
+
+  /** Byte offset of the scales of the unit in which a panel's element {@code j} lies; Q4_K's minima follow. */
+  static long head(DType dtype, long panel, int j) {
+    return panel + (long) (j / unitElements(dtype)) * unitBytes(dtype);
   }
 
   /**
-   * Writes steps [from, to) of a panel into {@code floats} at {@code at}, [to - from][16]; borders are multiples of 32
-   * or k itself. Every product of scale and code is exact.
+   * Writes steps [from, to) of a panel of floats into {@code floats} at {@code at}, [to - from][16].
    */
   static void unpack(
       DType dtype, MemorySegment data, long panel, int from, int to, MemorySegment floats, long at) {
-    switch (dtype) {
-      case F32, F16, BF16 -> {
-        long first = panel + (long) from * PANEL_ROWS * dtype.blockBytes();
-        Widening.widen(dtype, data, first, (to - from) * PANEL_ROWS, floats, at);
+    long first = panel + (long) from * PANEL_ROWS * dtype.blockBytes();
+    Widening.widen(dtype, data, first, (to - from) * PANEL_ROWS, floats, at);
+  }
+
+  /** Writes the codes of steps [from, to) as floats, [to - from][16]; borders are those of units. */
+  static void unpackCodes(
+      DType dtype, MemorySegment data, long panel, int from, int to, MemorySegment floats, long at) {
+    int elements = unitElements(dtype);
+    for (int j = from; j < to; j += elements) {
+      long codes = head(dtype, panel, j) + headBytes(dtype);
+      long target = at + (long) (j - from) * STEP_BYTES;
+      if (together(dtype) == 4) {
+        unpackBytes(data, codes, elements, floats, target);
+      } else {
+        unpackNibbles(data, codes, elements, dtype == DType.Q4_0 ? Q4_OFFSET : 0, floats, target);
       }
-      case Q8_0 -> unpackQ8(data, panel, from, to, floats, at);
-      case Q4_0 -> unpackQ4(data, panel, from, to, floats, at);
     }
   }
 
-  private static void unpackQ8(
-      MemorySegment data, long panel, int from, int to, MemorySegment floats, long floatsAt) {
-    for (int start = from; start < to; start += BLOCK) {
-      long unit = panel + (long) (start / BLOCK) * PANEL_ROWS * DType.Q8_0.blockBytes();
+  private static void unpackBytes(MemorySegment data, long codes, int elements, MemorySegment floats, long at) {
+    for (int j = 0; j < elements; j += 4) {
       for (int lane = 0; lane < PANEL_ROWS; lane += Lanes.COUNT) {
-        FloatVector scale = Lanes.f16(data, unit + (long) lane * Short.BYTES);
-        long codes = unit + SCALES_BYTES + lane;
-        long target = floatsAt + (long) (start - from) * STEP_BYTES + (long) lane * Float.BYTES;
-        for (int j = 0; j < BLOCK; j++) {
-          FloatVector weights = Lanes.int8(data, codes + (long) j * PANEL_ROWS).mul(scale);
-          weights.intoMemorySegment(floats, target + (long) j * STEP_BYTES, Lanes.ORDER);
+        long offset = (long) lane * Integer.BYTES;
+        IntVector words = Lanes.ints(data, codes + (long) (j / 4) * STEP_BYTES + offset);
+        long to = at + (long) j * STEP_BYTES + offset;
+        for (int i = 0; i < 4; i++) {
+          IntVector code =
+              words.lanewise(VectorOperators.LSHL, 24 - 8 * i).lanewise(VectorOperators.ASHR, 24);
+          FloatVector value = (FloatVector) code.convert(VectorOperators.I2F, 0);
+          value.intoMemorySegment(floats, to + (long) i * STEP_BYTES, Lanes.ORDER);
         }
       }
     }
   }
 
-  private static void unpackQ4(
-      MemorySegment data, long panel, int from, int to, MemorySegment floats, long floatsAt) {
-    for (int start = from; start < to; start += BLOCK) {
-      long unit = panel + (long) (start / BLOCK) * PANEL_ROWS * DType.Q4_0.blockBytes();
+  private static void unpackNibbles(
+      MemorySegment data, long codes, int elements, int offset, MemorySegment floats, long at) {
+    for (int j = 0; j < elements; j += 8) {
       for (int lane = 0; lane < PANEL_ROWS; lane += Lanes.COUNT) {
-        FloatVector scale = Lanes.f16(data, unit + (long) lane * Short.BYTES);
-        long codes = unit + SCALES_BYTES + lane;
-        long target = floatsAt + (long) (start - from) * STEP_BYTES + (long) lane * Float.BYTES;
-        for (int j = 0; j < BLOCK / 2; j++) {
-          IntVector pairs = Lanes.pairs(data, codes + (long) j * PANEL_ROWS);
-          long at = target + (long) j * STEP_BYTES;
-          Lanes.lowCodes(pairs).mul(scale).intoMemorySegment(floats, at, Lanes.ORDER);
-          long upper = at + BLOCK / 2L * STEP_BYTES;
-          Lanes.highCodes(pairs).mul(scale).intoMemorySegment(floats, upper, Lanes.ORDER);
+        long column = (long) lane * Integer.BYTES;
+        IntVector words = Lanes.ints(data, codes + (long) (j / 8) * STEP_BYTES + column);
+        long to = at + (long) j * STEP_BYTES + column;
+        for (int i = 0; i < 8; i++) {
+          IntVector code = words.lanewise(VectorOperators.LSHR, 4 * i).and(15).sub(offset);
+          FloatVector value = (FloatVector) code.convert(VectorOperators.I2F, 0);
+          value.intoMemorySegment(floats, to + (long) i * STEP_BYTES, Lanes.ORDER);
         }
       }
     }

@@ -12,7 +12,8 @@ final class Widening {
       case F32 -> MemorySegment.copy(from, at, floats, floatsAt, (long) elements * Float.BYTES);
       case F16 -> f16(from, at, elements, floats, floatsAt);
       case BF16 -> bf16(from, at, elements, floats, floatsAt);
-      case Q8_0, Q4_0 -> throw new IllegalArgumentException(dtype + " is no type of single elements");
+      case Q8_0, Q4_0, Q4_K, Q6_K ->
+          throw new IllegalArgumentException(dtype + " is no type of single elements");
     }
   }
 

@@ -2,6 +2,8 @@ package dev.tacho.engine.kernel.ffm;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tacho.engine.kernel.ActivationFormat;
+import dev.tacho.engine.kernel.AttentionBatch;
 import dev.tacho.engine.kernel.DType;
 import dev.tacho.engine.kernel.KernelWorker;
 import dev.tacho.engine.kernel.KvCacheLayer;
@@ -30,6 +32,7 @@ class NativeAbiTest {
           NativeStructs.COUNTERS,
           NativeStructs.ATTENTION_ITEM,
           NativeStructs.WeightPack.LAYOUT,
+          NativeStructs.ActivationPack.LAYOUT,
           NativeStructs.Matmul.LAYOUT,
           NativeStructs.EmbeddingLookup.LAYOUT,
           NativeStructs.RmsNorm.LAYOUT,
@@ -107,7 +110,11 @@ class NativeAbiTest {
     for (DType dtype : DType.values()) {
       bound.put("TACHO_DTYPE_" + dtype, "" + dtype.id());
     }
+    bound.put("TACHO_ACTIVATION_F32", "" + ActivationFormat.FLOAT32.id());
+    bound.put("TACHO_ACTIVATION_INT8", "" + ActivationFormat.INT8.id());
+    bound.put("TACHO_ACTIVATION_BF16", "" + ActivationFormat.BFLOAT16.id());
     bound.put("TACHO_KV_BLOCK_TOKENS", "" + KvCacheLayer.BLOCK_TOKENS);
+    bound.put("TACHO_ATTENTION_SPLIT_KEYS", "" + AttentionBatch.SPLIT_KEYS);
     bound.put("TACHO_ROPE_ADJACENT", "" + NativeAbi.ROPE_ADJACENT);
     bound.put("TACHO_ROPE_HALVES", "" + NativeAbi.ROPE_HALVES);
     assertThat(bound).isEqualTo(compiled("constant."));

@@ -132,7 +132,7 @@ class NativeLibraryTest {
   void anotherAbiVersionIsRefused() {
     assertThatThrownBy(() -> NativeLibrary.checkVersion(NativeAbi.ABI_VERSION + 1))
         .hasMessage(
-            "the native library has ABI version 2, this build needs 1: use a library of the same release");
+            "the native library has ABI version 3, this build needs 2: use a library of the same release");
   }
 
   @Test
@@ -141,12 +141,12 @@ class NativeLibraryTest {
     assertThat(found).isInstanceOf(KernelProvider.Ready.class);
     assertThat(((KernelProvider.Ready) found).kernels().description())
         .startsWith("native scalar (tacho ")
-        .contains("isa: scalar avx2 avx512");
+        .contains("isa: scalar avx2 avx512 avx512_vnni avx512_bf16");
   }
 
   @Test
   void theLimitOnInstructionSetsHolds() {
-    for (String word : List.of("scalar", "avx2", "avx512", "")) {
+    for (String word : List.of("scalar", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "")) {
       assertThat(new NativeKernelProvider(word).find())
           .isInstanceOfSatisfying(
               KernelProvider.Ready.class,
@@ -164,6 +164,8 @@ class NativeLibraryTest {
   void anUnknownInstructionSetIsAnErrorThatNamesTheKnownOnes() {
     assertThatThrownBy(() -> new NativeKernelProvider("avx1024").find())
         .isInstanceOf(UnsupportedException.class)
-        .hasMessage("TACHO_MAX_ISA=avx1024 is not supported: it must be scalar, avx2 or avx512, or not set");
+        .hasMessage(
+            "TACHO_MAX_ISA=avx1024 is not supported: it must be scalar, avx2, avx512, avx512_vnni or avx512_bf16, "
+                + "or not set");
   }
 }

@@ -3,28 +3,17 @@ package dev.tacho.engine.scheduler;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.io.IOException;
-import java.io.InputStream;
-import java.util.Objects;
+import dev.tacho.engine.GoldenFile;
 import java.util.stream.Stream;
-import java.util.stream.StreamSupport;
-import java.util.zip.GZIPInputStream;
 import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.TestFactory;
 
 /** Recorded runs of the reference scheduler: ours takes the same decisions, step by step. */
-class SchedulerTraceTest {
-  private static JsonNode load() throws IOException {
-    try (InputStream in = SchedulerTraceTest.class.getResourceAsStream("/scheduler/scheduler-visible.json.gz")) {
-      return new ObjectMapper().readTree(new GZIPInputStream(Objects.requireNonNull(in)));
-    }
-  }
-
+class SchedulerGoldenTest {
   @TestFactory
-  Stream<DynamicTest> replays() throws IOException {
-    return StreamSupport.stream(load().get("cases").spliterator(), false)
+  Stream<DynamicTest> cases() {
+    return GoldenFile.cases("scheduler", "/scheduler/scheduler-visible.json.gz")
         .map(traceCase -> DynamicTest.dynamicTest(traceCase.get("id").asText(), () -> replay(traceCase)));
   }
 

@@ -1,0 +1,49 @@
+package dev.tacho.engine;
+
+import java.util.concurrent.atomic.AtomicInteger;
+
+/**
+ * How busy an engine is, for the choice among several. The engine thread says what its scheduler has, whoever submits
+ * says what is under way; no lock, no waiting. Readers see values of slightly different moments, which a choice bears.
+ */
+final class EngineLoad {
+  /** Weight of a waiting sequence at a full KV cache, above the part of the cache from which it counts. */
+  private static final double WAITING_WEIGHT = 6;
+
+  private static final double FREE_KV_USAGE = 0.5;
+
+  private final AtomicInteger inFlight = new AtomicInteger();
+  private final AtomicInteger waiting = new AtomicInteger();
+  private volatile int running;
+  private volatile double kvUsage;
+
+  /** Sequences have been given to the engine; they count as waiting until its scheduler says what it has. */
+  void submitted(int sequences) {
+    inFlight.addAndGet(sequences);
+    waiting.addAndGet(sequences);
+  }
+
+  /** Sequences have ended. */
+  void ended(int sequences) {
+    inFlight.addAndGet(-sequences);
+  }
+
+  /** True if no sequence is with the engine. */
+  boolean isIdle() {
+    return inFlight.get() == 0;
+  }
+
+  /** What the scheduler has. Engine thread. */
+  void snapshot(int runningSequences, int waitingSequences, double usage) {
+    running = runningSequences;
+    kvUsage = usage;
+    waiting.set(waitingSequences);
+  }
+
+  /** The smaller the better. */
+  double score() {
+    int queued = Math.max(0, waiting.get());
+    double score = Math.max(inFlight.get(), queued + running);
+    return queued == 0 ? score : score + queued * WAITING_WEIGHT * Math.max(0, kvUsage - FREE_KV_USAGE);
+  }
+}

@@ -1,0 +1,158 @@
+package dev.tacho.engine;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tacho.engine.kernel.DType;
+import dev.tacho.engine.kernel.KernelSelection;
+import dev.tacho.metrics.perf.DevicePeaks;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** When a device's peaks are measured, and that work comes first. */
+@Timeout(60)
+class PeakWatchTest {
+  private static final DevicePeaks PEAKS = new DevicePeaks(2e9, 3e9);
+  private static final Duration SHORT = Duration.ofMillis(2);
+
+  private final BlockingQueue<DevicePeaks> found = new ArrayBlockingQueue<>(4);
+  private final AtomicBoolean idle = new AtomicBoolean();
+
+  /** Measures until work arrives as often as it is told, then gives the peaks. */
+  private static final class FakeBench implements PeakBench {
+    final AtomicInteger begun = new AtomicInteger();
+    final AtomicInteger stopped = new AtomicInteger();
+    final String subject;
+    final int interrupted;
+
+    FakeBench(String subject, int interrupted) {
+      this.subject = subject;
+      this.interrupted = interrupted;
+    }
+
+    @Override
+    public String subject() {
+      return subject;
+    }
+
+    @Override
+    public @Nullable DevicePeaks measure(BooleanSupplier workArrived) {
+      if (begun.incrementAndGet() > interrupted) {
+        return PEAKS;
+      }
+      await(workArrived);
+      stopped.incrementAndGet();
+      return null;
+    }
+  }
+
+  private static void await(BooleanSupplier condition) {
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
+    while (!condition.getAsBoolean()) {
+      assertThat(System.nanoTime()).as("in time").isLessThan(end);
+      LockSupport.parkNanos(100_000);
+    }
+  }
+
+  private PeakWatch watch(PeakBench bench, Path cache) {
+    return new PeakWatch(bench, new PeakCache(cache), SHORT, idle::get, found::add);
+  }
+
+  @Test
+  void measuresOnceIdleStopsForWorkAndRemembers(@TempDir Path cache) throws Exception {
+    FakeBench bench = new FakeBench("a CPU, 2 threads, native", 2);
+    Thread thread = Thread.startVirtualThread(watch(bench, cache));
+    for (int measurement = 1; measurement <= 2; measurement++) {
+      assertThat(bench.begun).hasValue(measurement - 1);
+      idle.set(true);
+      int begun = measurement;
+      await(() -> bench.begun.get() == begun);
+      idle.set(false);
+      await(() -> bench.stopped.get() == begun);
+    }
+    idle.set(true);
+    assertThat(found.poll(30, TimeUnit.SECONDS)).isEqualTo(PEAKS);
+    thread.join();
+    assertThat(bench.begun).hasValue(3);
+
+    FakeBench again = new FakeBench(bench.subject(), 0);
+    watch(again, cache).run();
+    assertThat(found.poll()).isEqualTo(PEAKS);
+    assertThat(again.begun).as("measurements of what is remembered").hasValue(0);
+
+    FakeBench other = new FakeBench("a CPU, 4 threads, native", 0);
+    watch(other, cache).run();
+    assertThat(other.begun).as("measurements of another number of threads").hasValue(1);
+  }
+
+  @Test
+  void closingEndsAMeasurementAndTheWaitForOne(@TempDir Path cache) throws Exception {
+    FakeBench bench = new FakeBench("a CPU", Integer.MAX_VALUE);
+    PeakWatch measuring = watch(bench, cache);
+    idle.set(true);
+    Thread thread = Thread.startVirtualThread(measuring);
+    await(() -> bench.begun.get() == 1);
+    measuring.close();
+    thread.join();
+
+    idle.set(false);
+    PeakWatch waiting = watch(bench, cache);
+    Thread other = Thread.startVirtualThread(waiting);
+    waiting.close();
+    other.join();
+    assertThat(bench.begun).hasValue(1);
+    assertThat(found).isEmpty();
+    assertThat(cache).isEmptyDirectory();
+  }
+
+  @Test
+  void aFileThatCannotBeReadOrWrittenIsNoFault(@TempDir Path folder) throws Exception {
+    idle.set(true);
+    Path cache = folder.resolve("cache");
+    FakeBench bench = new FakeBench("a CPU", 0);
+    watch(bench, cache).run();
+    try (var files = Files.list(cache)) {
+      Files.writeString(files.findFirst().orElseThrow(), "subject=a CPU\nflops_per_second=many\n");
+    }
+    watch(bench, cache).run();
+    assertThat(bench.begun).as("measurements, one for each unreadable file").hasValue(2);
+    watch(bench, Files.writeString(folder.resolve("file"), "")).run();
+    assertThat(bench.begun).hasValue(3);
+    assertThat(found).hasSize(3).containsOnly(PEAKS);
+  }
+
+  @Test
+  void theUsersCacheIsWhereTheDesktopStandardSays() {
+    assertThat(PeakCache.ofUser(Map.of("XDG_CACHE_HOME", "/there")).directory()).isEqualTo(Path.of("/there/tacho"));
+    for (Map<String, String> unset : List.<Map<String, String>>of(Map.of(), Map.of("XDG_CACHE_HOME", "a"))) {
+      assertThat(PeakCache.ofUser(unset).directory())
+          .isEqualTo(Path.of(System.getProperty("user.home"), ".cache", "tacho"));
+    }
+  }
+
+  @Test
+  void kernelsReachAPlausiblePeakAndStopForWork() {
+    KernelPeakBench bench = new KernelPeakBench(KernelSelection.select("scalar").kernels(), DType.Q8_0, 2);
+    DevicePeaks peaks = bench.measure(() -> false);
+    assertThat(peaks).isNotNull();
+    assertThat(peaks.flopsPerSecond()).isBetween(1e7, 1e13);
+    assertThat(peaks.bytesPerSecond()).isBetween(1e8, 1e13);
+    assertThat(bench.subject()).contains("2 threads", "scalar");
+    AtomicInteger questions = new AtomicInteger();
+    assertThat(bench.measure(() -> questions.incrementAndGet() > 3)).isNull();
+    assertThat(bench.measure(() -> true)).isNull();
+  }
+}

@@ -1,0 +1,17 @@
+package dev.tacho.metrics.perf;
+
+/**
+ * What a device can do at its peak.
+ *
+ * @param flopsPerSecond floating point operations a second
+ * @param bytesPerSecond bytes to and from memory a second
+ */
+public record DevicePeaks(double flopsPerSecond, double bytesPerSecond) {
+  /** Checks the numbers. */
+  public DevicePeaks {
+    if (!(flopsPerSecond > 0) || !(bytesPerSecond > 0) || !Double.isFinite(flopsPerSecond + bytesPerSecond)) {
+      throw new IllegalArgumentException("peaks of " + flopsPerSecond + " FLOP/s and " + bytesPerSecond
+          + " byte/s: must be positive and finite");
+    }
+  }
+}

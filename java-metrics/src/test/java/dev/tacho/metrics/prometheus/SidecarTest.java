@@ -1,0 +1,236 @@
+package dev.tacho.metrics.prometheus;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tacho.metrics.EngineMetricsOptions;
+import dev.tacho.metrics.EngineMetricsSource;
+import dev.tacho.metrics.FakeEngine;
+import dev.tacho.metrics.collector.MetricsCollector;
+import dev.tacho.metrics.event.EventReader;
+import dev.tacho.metrics.event.EventType;
+import dev.tacho.metrics.event.FinishReason;
+import dev.tacho.metrics.ring.FlightRecorder;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Consumer;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** What another process sees of engines that publish in a directory. */
+@Timeout(60)
+class SidecarTest {
+  @TempDir
+  private Path directory;
+
+  private FakeEngine engine(int index, Consumer<EngineMetricsOptions.Builder> more) {
+    return new FakeEngine(index, MetricsRegistry.create(MetricsCollector.onDemand()), options -> {
+      options.directory(directory);
+      more.accept(options);
+    });
+  }
+
+  private String text() throws IOException {
+    return new String(new PageDirectory(directory).exposition(ExpositionFormat.TEXT_0_0_4), StandardCharsets.UTF_8);
+  }
+
+  private static List<String> settled(String text) {
+    return text.lines().filter(line -> !line.startsWith("tacho:metrics_drain_seconds")
+        && !line.startsWith("tacho:seconds_since") && !line.startsWith("tacho:oldest")).toList();
+  }
+
+  private static void serve(FakeEngine engine, int slot, long millis) {
+    engine.queue(slot, 0, 5);
+    engine.schedule(0, slot);
+    engine.firstOutput(slot, millis, 5);
+    engine.lastOutput(slot, millis + 10, 1, FinishReason.LENGTH);
+  }
+
+  @Test
+  void onePageIsTheTextOfItsProcess() throws Exception {
+    try (FakeEngine engine = engine(0, options -> options.speculativeTokens(2).maxAdapters(3)
+        .kvCacheMetrics(true).cacheConfig(Map.of("block_size", "16", "odd", "a\\b\n\"=c"))
+        .customHistogramBuckets(Map.of("request_latency", List.of(0.01, 0.5))))) {
+      serve(engine, 0, 30);
+      engine.events().queued(1, 0, 0, 0, 1, 0, 0, 1, engine.events().name("poet"));
+      engine.snapshot(1, 0, 0, 3, 10);
+      String own = engine.source().exposition(ExpositionFormat.TEXT_0_0_4);
+      assertThat(own).contains("running_lora_adapters=\"poet\"").contains("odd=\"a\\\\b\\n\\\"=c\"");
+      assertThat(settled(text())).containsExactlyElementsOf(settled(own));
+    }
+    assertThat(directory).as("a closed engine leaves nothing").isEmptyDirectory();
+  }
+
+  @Test
+  void enginesWithLabelsOfTheirOwnStandSideBySide() throws Exception {
+    try (FakeEngine first = engine(0, options -> { }); FakeEngine second = engine(1, options -> { })) {
+      first.snapshot(1, 0, 0, 1, 1);
+      second.snapshot(2, 0, 0, 1, 1);
+      first.source().registry().collector().drain();
+      second.source().registry().collector().drain();
+      assertThat(text().lines().filter(line -> line.startsWith("vllm:num_requests_running{"))).containsExactly(
+          "vllm:num_requests_running{engine=\"0\",model_name=\"m\"} 1.0",
+          "vllm:num_requests_running{engine=\"1\",model_name=\"m\"} 2.0");
+    }
+  }
+
+  @Test
+  void processesWithTheSameLabelsAddUpAndTheLatestGaugeCounts() throws Exception {
+    try (FakeEngine first = engine(0, options -> { }); FakeEngine second = engine(0, options -> { })) {
+      serve(first, 0, 30);
+      serve(second, 0, 700);
+      serve(second, 1, 700);
+      first.snapshot(7, 0, 0, 1, 1);
+      first.source().registry().collector().drain();
+      long firstUpdate = System.currentTimeMillis();
+      while (System.currentTimeMillis() == firstUpdate) {
+        Thread.onSpinWait();
+      }
+      second.snapshot(3, 0, 0, 1, 1);
+      second.source().registry().collector().drain();
+      assertThat(text())
+          .contains("vllm:num_requests_running{engine=\"0\",model_name=\"m\"} 3.0\n")
+          .contains("vllm:generation_tokens_total{engine=\"0\",model_name=\"m\"} 6.0\n")
+          .contains("tacho:requests_accepted_total{engine=\"0\",model_name=\"m\"} 3.0\n")
+          .contains("vllm:time_to_first_token_seconds_bucket{engine=\"0\",le=\"0.04\",model_name=\"m\"} 1.0\n")
+          .contains("vllm:time_to_first_token_seconds_bucket{engine=\"0\",le=\"0.75\",model_name=\"m\"} 3.0\n")
+          .contains("vllm:time_to_first_token_seconds_count{engine=\"0\",model_name=\"m\"} 3.0\n")
+          .contains("vllm:time_to_first_token_seconds_sum{engine=\"0\",model_name=\"m\"} 1.43\n")
+          .containsOnlyOnce("# TYPE vllm:num_requests_running gauge\n");
+    }
+  }
+
+  @Test
+  void aProcessIsServedWhileItLivesAndGoneWhenItIsKilled() throws Exception {
+    Process child = new ProcessBuilder(
+        ProcessHandle.current().info().command().orElseThrow(), "-cp", System.getProperty("java.class.path"),
+        Publisher.class.getName(), directory.toString()).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+    try (BufferedReader out = child.inputReader(); FakeEngine own = engine(1, options -> { });
+        Sidecar sidecar = Sidecar.start(directory, "127.0.0.1", 0); HttpClient client = HttpClient.newHttpClient()) {
+      assertThat(out.readLine()).isEqualTo("published");
+      own.snapshot(2, 0, 0, 1, 1);
+      own.source().registry().collector().drain();
+      HttpResponse<String> both = get(client, sidecar, "/metrics", "application/openmetrics-text;version=1.0.0");
+      assertThat(both.headers().firstValue("Content-Type")).hasValueSatisfying(type ->
+          assertThat(type).startsWith("application/openmetrics-text; version=1.0.0"));
+      assertThat(both.body()).endsWith("# EOF\n")
+          .contains("vllm:num_requests_running{engine=\"0\",model_name=\"m\"} 5.0\n")
+          .contains("vllm:num_requests_running{engine=\"1\",model_name=\"m\"} 2.0\n");
+      assertThat(get(client, sidecar, "/", "").statusCode()).isEqualTo(404);
+      assertThat(child.toHandle().destroyForcibly()).isTrue();
+      child.waitFor();
+      List<Path> left = files();
+      String alone = get(client, sidecar, "/metrics", "").body();
+      assertThat(alone).doesNotContain("engine=\"0\"").contains("engine=\"1\"");
+      assertThat(files()).as("page and two rings of the dead process are deleted").hasSize(left.size() - 3);
+    }
+  }
+
+  /** The last events of a process that was killed can still be read. */
+  @Test
+  void theFlightRecorderReadsTheRingsOfAnEngine() throws Exception {
+    try (FakeEngine engine = engine(0, options -> { })) {
+      serve(engine, 3, 30);
+      engine.source().registry().collector().drain();
+      List<EventType> types = new ArrayList<>();
+      for (Path path : files()) {
+        if (path.toString().endsWith(".ring")) {
+          FlightRecorder recorder = FlightRecorder.open(path);
+          EventReader reader = new EventReader();
+          assertThat(recorder.file().names()).startsWith("model_name=m\nengine=0\nring=");
+          recorder.read((memory, offset) -> {
+            types.add(reader.wrap(memory, offset).type());
+            return reader.bytes();
+          });
+        }
+      }
+      assertThat(types).containsExactlyInAnyOrder(EventType.QUEUED, EventType.SCHEDULED, EventType.STEP,
+          EventType.PREFILL_STATS, EventType.TOKENS, EventType.PICK_UP, EventType.STEP, EventType.TOKENS,
+          EventType.FINISHED, EventType.PICK_UP);
+    }
+  }
+
+  @Test
+  void whatCannotBeReadIsLeftOut() throws Exception {
+    Files.writeString(directory.resolve("tacho-1-2-3.page"), "no page");
+    assertThat(text()).isEmpty();
+    assertThat(new PageDirectory(directory.resolve("none")).exposition(ExpositionFormat.TEXT_0_0_4)).isEmpty();
+    assertThatThrownBy(() -> FamiliesText.read("catalog=0\nmodel_name=m\n")).hasMessageContaining("other families");
+  }
+
+  @Test
+  void aDirectoryThatCannotBeMadeIsNamedAndTheEngineDoesNotJoin() throws IOException {
+    Path file = Files.writeString(directory.resolve("file"), "x");
+    MetricsRegistry registry = MetricsRegistry.create(MetricsCollector.onDemand());
+    assertThatThrownBy(() -> new FakeEngine(0, registry, options -> options.directory(file.resolve("below"))))
+        .isInstanceOf(UncheckedIOException.class).hasMessageContaining(file.toString());
+    new FakeEngine(0, registry, options -> { }).close();
+  }
+
+  private List<Path> files() throws IOException {
+    try (Stream<Path> found = Files.list(directory)) {
+      return found.toList();
+    }
+  }
+
+  private static HttpResponse<String> get(HttpClient client, Sidecar sidecar, String path, String accept)
+      throws Exception {
+    HttpRequest.Builder request =
+        HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + sidecar.port() + path)).timeout(Duration.ofSeconds(30));
+    if (!accept.isEmpty()) {
+      request.header("Accept", accept);
+    }
+    return client.send(request.build(), HttpResponse.BodyHandlers.ofString());
+  }
+
+  /** The child: publishes once and waits to be killed. */
+  static final class Publisher {
+    private Publisher() {}
+
+    public static void main(String[] args) throws Exception {
+      EngineMetricsOptions options =
+          EngineMetricsOptions.builder(FakeEngine.MODEL, 4096).directory(Path.of(args[0])).build();
+      EngineMetricsSource source = EngineMetricsSource.open(options);
+      source.engineWriter().snapshot(5, 0, 0, 1, 1, 0, 0, 0);
+      source.engineWriter().commit();
+      source.exposition(ExpositionFormat.TEXT_0_0_4);
+      System.out.println("published");
+      Thread.currentThread().join();
+    }
+  }
+
+  @Test
+  void aPageOfEveryKindOfFamilyIsLaidOutTheSameInAnotherProcess() {
+    EngineFamilies.Builder all = EngineFamilies.builder("m\\ \n", 3, 4096).workers(2).speculativeTokens(4)
+        .maxAdapters(2)
+        .cacheConfig(Map.of("block_size", "16"))
+        .offload(OffloadDescription.toHost(4, 2, 1024, 64, 2, List.of("disk,fast", "s3")));
+    for (MetricFamily.Gate gate : MetricFamily.Gate.values()) {
+      all.with(gate, true);
+    }
+    PageLayout written = new PageLayout(all.build());
+    PageLayout read = new PageLayout(FamiliesText.read(FamiliesText.write(all.build())));
+    assertThat(read.cells()).isEqualTo(written.cells());
+    for (MetricFamily family : MetricCatalog.families()) {
+      assertThat(read.has(family)).as(family.name()).isEqualTo(written.has(family));
+      for (int child = 0; written.has(family) && child < written.children(family); child++) {
+        assertThat(read.cell(family, child)).as(family.name()).isEqualTo(written.cell(family, child));
+        assertThat(read.labels(family, child)).as(family.name()).isEqualTo(written.labels(family, child));
+      }
+    }
+  }
+}

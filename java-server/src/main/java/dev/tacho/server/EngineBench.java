@@ -1,0 +1,78 @@
+package dev.tacho.server;
+
+import dev.tacho.engine.Completion;
+import dev.tacho.engine.Engine;
+import dev.tacho.engine.GenerationRequest;
+import dev.tacho.engine.SamplingParams;
+import java.time.Duration;
+import java.util.Random;
+import java.util.function.Consumer;
+
+/** Runs the tests of {@code tacho bench} through an engine, as a caller would, one warming run before each. */
+final class EngineBench {
+  /** Any would do: weights do not care which tokens they meet. */
+  private static final long PROMPT_SEED = 20_260_101;
+
+  private final Engine engine;
+  private final int repeat;
+  private final Consumer<String> progress;
+  private final Random random = new Random(PROMPT_SEED);
+
+  /**
+   * @param engine idle, of nobody else's use
+   * @param repeat runs of each test
+   * @param progress gets a line before each run
+   */
+  EngineBench(Engine engine, int repeat, Consumer<String> progress) {
+    this.engine = engine;
+    this.repeat = repeat;
+    this.progress = progress;
+  }
+
+  /** From handing a prompt of so many tokens over to its first token. */
+  BenchResult prefill(int tokens) {
+    return measure("prefill", 1, () -> tokens / seconds(run(tokens, 1, 1).timings().timeToFirstToken()));
+  }
+
+  /**
+   * From the first token to the last of sequences that run side by side.
+   *
+   * @param sequences how many
+   * @param depth tokens of the prompt that they share without sharing the cache
+   * @param tokens decoded by each after its first
+   */
+  BenchResult decode(int sequences, int depth, int tokens) {
+    return measure(
+        sequences == 1 ? "decode" : "batched_decode",
+        sequences,
+        () -> (double) sequences * tokens / seconds(run(depth, sequences, tokens + 1).timings().decode()));
+  }
+
+  private Completion run(int promptTokens, int sequences, int maxTokens) {
+    int[] prompt = random.ints(promptTokens, 0, engine.info().vocabSize()).toArray();
+    SamplingParams sampling =
+        SamplingParams.builder().temperature(0).n(sequences).maxTokens(maxTokens).ignoreEos(true).build();
+    return Futures.join(
+        engine.submit(GenerationRequest.builder().prompt(prompt).sampling(sampling).build()).completion());
+  }
+
+  /** A run of a test: tokens a second. */
+  private interface Test {
+    double run();
+  }
+
+  private BenchResult measure(String name, int batch, Test test) {
+    progress.accept(name + " of " + batch + ": warming up");
+    double _ = test.run();
+    double[] runs = new double[repeat];
+    for (int i = 0; i < repeat; i++) {
+      progress.accept(name + " of " + batch + ": run " + (i + 1) + " of " + repeat);
+      runs[i] = test.run();
+    }
+    return BenchResult.of(name, batch, runs);
+  }
+
+  private static double seconds(Duration time) {
+    return time.toNanos() / 1e9;
+  }
+}

@@ -1,0 +1,191 @@
+/*
+ * The two products of attention: a tile of R rows (a query with one of its heads) against P panels of sixteen.
+ *
+ *   scores   [R][P blocks of 16 keys]    sum over the head of q * K, from d = 0 on
+ *   values   [R][P times 16 elements]    += sum over keys, ascending, of weight * V
+ *
+ * An element is one chain of fma in that order whatever R and P are: the tile in which a row lies never changes its
+ * bits.
+ */
+#ifndef TACHO_CPU_KERNELS_ATTENTION_TILE_H
+#define TACHO_CPU_KERNELS_ATTENTION_TILE_H
+
+#include "kv_panel.h"
+
+/* Arrays of vectors stay in registers only where every loop over them is unrolled. */
+#define TACHO_UNROLL _Pragma("GCC unroll 8")
+
+namespace tacho {
+namespace TACHO_ISA_NAMESPACE {
+namespace {
+
+/* Keys of a chunk: scores of that many are held at once. */
+constexpr int64_t kChunkKeys = 128;
+constexpr int64_t kChunkBlocks = kChunkKeys / kBlockTokens;
+
+#if defined(__AVX512F__)
+constexpr int kAttentionRows = 6;
+constexpr int attention_panels(int rows, bool scaled) {
+    return rows > 6 ? 2 : rows > 4 && scaled ? 2 : 4;
+}
+#elif defined(__AVX2__)
+constexpr int kAttentionRows = 6;
+constexpr int attention_panels(int rows, bool) {
+    return rows == 1 ? 4 : rows <= 3 ? 2 : 1;
+}
+#else
+constexpr int kAttentionRows = 4;
+constexpr int attention_panels(int, bool) {
+    return 1;
+}
+#endif
+
+/* A number as a type, for generic lambdas. */
+template <int N>
+struct Count {
+    static constexpr int value = N;
+};
+
+/* The panels of a chunk's blocks, and what to fetch into the cache meanwhile: those of the next chunk, or these. */
+template <class Panel>
+struct Chunk {
+    Panel keys[kChunkBlocks];
+    Panel values[kChunkBlocks];
+    Panel next_keys[kChunkBlocks];
+    Panel next_values[kChunkBlocks];
+};
+
+template <int R, int P>
+TACHO_INLINE void clear(Vec (&sum)[R][P]) {
+    TACHO_UNROLL for (int r = 0; r < R; ++r) {
+        TACHO_UNROLL for (int p = 0; p < P; ++p) {
+            sum[r][p] = zero();
+        }
+    }
+}
+
+template <int R, int P>
+TACHO_INLINE void multiply(Vec (&sum)[R][P], const Vec (&panel)[P], const float* const (&x)[R], int64_t k) {
+    TACHO_UNROLL for (int r = 0; r < R; ++r) {
+        const Vec factor = broadcast(x[r][k]);
+        TACHO_UNROLL for (int p = 0; p < P; ++p) {
+            sum[r][p] = fma(factor, panel[p], sum[r][p]);
+        }
+    }
+}
+
+/* scores[r][16 b ..] of the blocks [block, block + P). */
+template <int R, int P, bool kFetch, class Panel>
+TACHO_INLINE void score_tile(const Chunk<Panel>& chunk, int64_t block, const float* const (&q)[R], int64_t head_dim,
+                             float (*scores)[kChunkKeys]) {
+    Panel k[P];
+    const char* next[P];
+    TACHO_UNROLL for (int p = 0; p < P; ++p) {
+        k[p] = chunk.keys[block + p];
+        next[p] = static_cast<const char*>(chunk.next_keys[block + p].address());
+    }
+    Vec sum[R][P];
+    clear(sum);
+    for (int64_t group = 0; group < head_dim; group += kScaleElements) {
+        typename Panel::Scale scale[P];
+        TACHO_UNROLL for (int p = 0; p < P; ++p) {
+            scale[p] = k[p].key_scale(group);
+        }
+        const int64_t end = smaller(group + kScaleElements, head_dim);
+        for (int64_t d = group; d < end; ++d) {
+            Vec panel[P];
+            TACHO_UNROLL for (int p = 0; p < P; ++p) {
+                panel[p] = k[p].key(d, scale[p]);
+                if constexpr (kFetch) {
+                    __builtin_prefetch(next[p] + d * kBlockTokens * Panel::kElementBytes, 0, 2);
+                }
+            }
+            multiply(sum, panel, q, d);
+        }
+    }
+    TACHO_UNROLL for (int r = 0; r < R; ++r) {
+        TACHO_UNROLL for (int p = 0; p < P; ++p) {
+            store(scores[r] + (block + p) * kBlockTokens, sum[r][p]);
+        }
+    }
+}
+
+/* Scores of the chunk's blocks [first, last). */
+template <int R, bool kFetch, class Panel>
+TACHO_INLINE void score_blocks(const Chunk<Panel>& chunk, int64_t first, int64_t last, const float* const (&q)[R],
+                               int64_t head_dim, float (*scores)[kChunkKeys]) {
+    constexpr int P = attention_panels(R, Panel::kScaled);
+    int64_t block = first;
+    for (; block + P <= last; block += P) {
+        score_tile<R, P, kFetch>(chunk, block, q, head_dim, scores);
+    }
+    for (; block < last; ++block) {
+        score_tile<R, 1, kFetch>(chunk, block, q, head_dim, scores);
+    }
+}
+
+/* One step of P times 16 elements of a value; kCount is 16, or 0 where the head ends within the last of them. */
+template <int P, bool kWhole, class Panel>
+TACHO_INLINE void load_value(Vec (&value)[P], const Panel& panel, int64_t token, int64_t d) {
+    TACHO_UNROLL for (int p = 0; p < P; ++p) {
+        value[p] = kWhole ? panel.value(token, d + 16 * p) : panel.value(token, d + 16 * p, panel.head_dim - d);
+    }
+}
+
+/* out[r][d ..] += weights * V over the keys [first, last) of a chunk; weights[r] are those of the whole chunk. */
+template <int R, int P, bool kWhole, bool kFetch, class Panel>
+TACHO_INLINE void value_tile(const Chunk<Panel>& chunk, int64_t first, int64_t last, const float* const (&weights)[R],
+                             int64_t d, float* const (&out)[R]) {
+    Vec sum[R][P];
+    TACHO_UNROLL for (int r = 0; r < R; ++r) {
+        TACHO_UNROLL for (int p = 0; p < P; ++p) {
+            sum[r][p] = load(out[r] + d + 16 * p);
+        }
+    }
+    for (int64_t key = first; key < last;) {
+        const int64_t block = key / kBlockTokens;
+        const Panel panel = chunk.values[block];
+        const char* next = static_cast<const char*>(chunk.next_values[block].address());
+        const int64_t end = smaller(last, (block + 1) * kBlockTokens);
+        for (; key < end; ++key) {
+            const int64_t token = key % kBlockTokens;
+            Vec value[P];
+            load_value<P, kWhole>(value, panel, token, d);
+            if constexpr (kFetch) {
+                const char* line = next + (token * panel.head_dim + d) * Panel::kElementBytes;
+                TACHO_UNROLL for (int64_t i = 0; i < 16 * P * Panel::kElementBytes; i += 64) {
+                    __builtin_prefetch(line + i, 0, 2);
+                }
+            }
+            multiply(sum, value, weights, key);
+        }
+    }
+    TACHO_UNROLL for (int r = 0; r < R; ++r) {
+        TACHO_UNROLL for (int p = 0; p < P; ++p) {
+            store(out[r] + d + 16 * p, sum[r][p]);
+        }
+    }
+}
+
+/* The same for the whole head; out has room for it rounded up to 16. */
+template <int R, bool kFetch, class Panel>
+TACHO_INLINE void add_values(const Chunk<Panel>& chunk, int64_t first, int64_t last, const float* const (&weights)[R],
+                             int64_t head_dim, float* const (&out)[R]) {
+    constexpr int P = attention_panels(R, Panel::kScaled);
+    int64_t d = 0;
+    for (; d + 16 * P <= head_dim; d += 16 * P) {
+        value_tile<R, P, true, kFetch>(chunk, first, last, weights, d, out);
+    }
+    for (; d + 16 <= head_dim; d += 16) {
+        value_tile<R, 1, true, kFetch>(chunk, first, last, weights, d, out);
+    }
+    if (d < head_dim) {
+        value_tile<R, 1, false, kFetch>(chunk, first, last, weights, d, out);
+    }
+}
+
+}  // namespace
+}  // namespace TACHO_ISA_NAMESPACE
+}  // namespace tacho
+
+#endif

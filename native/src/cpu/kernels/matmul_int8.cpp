@@ -1,0 +1,299 @@
+/*
+ * Matmul with weights of integer codes. Within a block of 32 k (16 for Q6_K) codes are multiplied and summed as
+ * integers, exactly; the block's sum is then scaled and added to the output's float sum, block by block in the order
+ * of k.
+ */
+#include "matmul.h"
+
+namespace tacho {
+namespace TACHO_ISA_NAMESPACE {
+
+namespace {
+
+/* The float sums of a tile, in registers or in the L1 cache. */
+template <int R, int P, bool in_memory>
+struct Sums {
+    Vec sum[R][P];
+
+    TACHO_INLINE void reset() { clear(sum); }
+    TACHO_INLINE Vec get(int r, int i) const { return sum[r][i]; }
+    TACHO_INLINE void set(int r, int i, Vec v) { sum[r][i] = v; }
+    TACHO_INLINE void settle() {}
+};
+
+template <int R, int P>
+struct Sums<R, P, true> {
+    alignas(64) float sum[R][P][16];
+
+    TACHO_INLINE void reset() {
+        for (int r = 0; r < R; ++r) {
+            for (int i = 0; i < P; ++i) {
+                store(sum[r][i], zero());
+            }
+        }
+    }
+    TACHO_INLINE Vec get(int r, int i) const { return load(sum[r][i]); }
+    TACHO_INLINE void set(int r, int i, Vec v) { store(sum[r][i], v); }
+    /* Else GCC keeps a second copy of the sums on the stack. */
+    TACHO_INLINE void settle() { __asm__ volatile("" ::: "memory"); }
+};
+
+/* What a type's block needs: R blocks of activations, P places in panels. */
+template <int R, int P>
+struct Tile {
+    const ActivationBlock* x[R];
+    Sums<R, P, kSumsInMemory> sums;
+    Ints ints[R][P];
+
+    /* ints = -z sum a of every row. */
+    template <class Start>
+    TACHO_INLINE void begin(Start start) {
+        TACHO_UNROLL for (int r = 0; r < R; ++r) {
+            TACHO_UNROLL for (int i = 0; i < P; ++i) {
+                ints[r][i] = broadcast_int(start(*x[r]));
+            }
+        }
+    }
+    TACHO_INLINE void begin_at_zero() {
+        TACHO_UNROLL for (int r = 0; r < R; ++r) {
+            TACHO_UNROLL for (int i = 0; i < P; ++i) {
+                ints[r][i] = zero_ints();
+            }
+        }
+    }
+
+    /* ints += codes times the four activations from k. */
+    TACHO_INLINE void multiply(const Ints (&codes)[P], int64_t k) {
+        TACHO_UNROLL for (int r = 0; r < R; ++r) {
+            TACHO_UNROLL for (int i = 0; i < P; ++i) {
+                dot_unsigned(ints[r][i], codes[i], x[r]->codes + k);
+            }
+        }
+    }
+
+    /* ints += a block of nibbles times its 32 activations. */
+    TACHO_INLINE void multiply_nibbles(const uint8_t* const (&block)[P]) {
+        TACHO_UNROLL for (int j = 0; j < 4; ++j) {
+            Ints low[P];
+            Ints high[P];
+            TACHO_UNROLL for (int i = 0; i < P; ++i) {
+                const Ints bytes = load_codes(block[i] + j * 64);
+                low[i] = low_nibbles(bytes);
+                high[i] = high_nibbles(bytes);
+            }
+            multiply(low, 8 * j);
+            multiply(high, 8 * j + 4);
+        }
+    }
+
+    /* sums += ints * scale of the weights * scale of the activations. */
+    template <bool unsigned_products>
+    TACHO_INLINE void add_scaled(const Vec (&scale)[P]) {
+        sums.settle();
+        TACHO_UNROLL for (int r = 0; r < R; ++r) {
+            const Vec x_scale = broadcast(x[r]->scale);
+            TACHO_UNROLL for (int i = 0; i < P; ++i) {
+                const Vec whole = to_floats(unsigned_products ? finish_unsigned(ints[r][i]) : ints[r][i]);
+                sums.set(r, i, fma(whole, mul(scale[i], x_scale), sums.get(r, i)));
+            }
+        }
+    }
+
+    /* sums -= min of the weights * scaled sum of the activations. */
+    TACHO_INLINE void subtract_mins(const Vec (&min)[P]) {
+        TACHO_UNROLL for (int r = 0; r < R; ++r) {
+            const Vec x_sum = broadcast(-x[r]->scaled_sum);
+            TACHO_UNROLL for (int i = 0; i < P; ++i) {
+                sums.set(r, i, fma(min[i], x_sum, sums.get(r, i)));
+            }
+        }
+    }
+
+    TACHO_INLINE void advance() {
+        TACHO_UNROLL for (int r = 0; r < R; ++r) {
+            ++x[r];
+        }
+    }
+};
+
+TACHO_INLINE const void* wide_codes(const WideBlock& block, int64_t k) {
+    return block.wide + k;
+}
+TACHO_INLINE const void* wide_codes(const NarrowBlock& block, int64_t k) {
+    return block.codes + k;
+}
+
+/* ---- one block of each type -------------------------------------------------------------------------------------- */
+
+template <int R, int P>
+TACHO_INLINE void multiply_block(Tile<R, P>& tile, const UnitQ8_0* const (&w)[P], int64_t block) {
+    const int64_t half = block % 2;
+    if (kWideProducts) {
+        tile.begin_at_zero();
+        TACHO_UNROLL for (int k = 0; k < kQuantBlock; k += 2) {
+            Ints codes[P];
+            TACHO_UNROLL for (int i = 0; i < P; ++i) {
+                codes[i] = load_wide(w[i][block / 2].codes[half] + k * kPanelRows);
+            }
+            TACHO_UNROLL for (int r = 0; r < R; ++r) {
+                TACHO_UNROLL for (int i = 0; i < P; ++i) {
+                    dot_wide(tile.ints[r][i], codes[i], wide_codes(*tile.x[r], k));
+                }
+            }
+        }
+    } else {
+        tile.begin([](const ActivationBlock& x) { return &x.start_128; });
+        TACHO_UNROLL for (int k = 0; k < kQuantBlock; k += 4) {
+            Ints codes[P];
+            TACHO_UNROLL for (int i = 0; i < P; ++i) {
+                codes[i] = load_codes(w[i][block / 2].codes[half] + k * kPanelRows);
+            }
+            tile.multiply(codes, k);
+        }
+    }
+    Vec scale[P];
+    TACHO_UNROLL for (int i = 0; i < P; ++i) {
+        scale[i] = load(w[i][block / 2].scale[half]);
+    }
+    tile.template add_scaled<!kWideProducts>(scale);
+}
+
+template <int R, int P>
+TACHO_INLINE void multiply_block(Tile<R, P>& tile, const UnitQ4_0* const (&w)[P], int64_t block) {
+    const int64_t half = block % 2;
+    const uint8_t* codes[P];
+    TACHO_UNROLL for (int i = 0; i < P; ++i) {
+        codes[i] = w[i][block / 2].codes[half];
+    }
+    tile.begin([](const ActivationBlock& x) { return &x.start_8; });
+    tile.multiply_nibbles(codes);
+    Vec scale[P];
+    TACHO_UNROLL for (int i = 0; i < P; ++i) {
+        scale[i] = load(w[i][block / 2].scale[half]);
+    }
+    tile.template add_scaled<true>(scale);
+}
+
+template <int R, int P>
+TACHO_INLINE void multiply_block(Tile<R, P>& tile, const UnitQ4_K* const (&w)[P], int64_t block) {
+    const int64_t sub = block % 8;
+    const uint8_t* codes[P];
+    TACHO_UNROLL for (int i = 0; i < P; ++i) {
+        codes[i] = w[i][block / 8].codes[sub];
+    }
+    tile.begin_at_zero();
+    tile.multiply_nibbles(codes);
+    Vec scale[P];
+    Vec min[P];
+    TACHO_UNROLL for (int i = 0; i < P; ++i) {
+        const UnitQ4_K& unit = w[i][block / 8];
+        scale[i] = mul(load(unit.scale), load_uint8(unit.sub_scale[sub]));
+        min[i] = mul(load(unit.min), load_uint8(unit.sub_min[sub]));
+    }
+    tile.subtract_mins(min);
+    tile.template add_scaled<true>(scale);
+}
+
+/* The two halves of a block have scales of their own. */
+template <int half, int R, int P>
+TACHO_INLINE void multiply_half(Tile<R, P>& tile, const UnitQ6_K* const (&w)[P], int64_t block) {
+    const int64_t sub = block % 8;
+    tile.begin([](const ActivationBlock& x) { return &x.start_32[half]; });
+    Ints high[P];
+    TACHO_UNROLL for (int i = 0; i < P; ++i) {
+        high[i] = load_codes(w[i][block / 8].high[sub] + half * 64);
+    }
+    TACHO_UNROLL for (int j = 0; j < 2; ++j) {
+        Ints first[P];
+        Ints second[P];
+        TACHO_UNROLL for (int i = 0; i < P; ++i) {
+            const Ints bytes = load_codes(w[i][block / 8].codes[sub] + (half * 2 + j) * 64);
+            first[i] = j == 0 ? with_high_bits<0>(low_nibbles(bytes), high[i])
+                              : with_high_bits<4>(low_nibbles(bytes), high[i]);
+            second[i] = j == 0 ? with_high_bits<2>(high_nibbles(bytes), high[i])
+                               : with_high_bits<6>(high_nibbles(bytes), high[i]);
+        }
+        tile.multiply(first, half * 16 + j * 8);
+        tile.multiply(second, half * 16 + j * 8 + 4);
+    }
+    Vec scale[P];
+    TACHO_UNROLL for (int i = 0; i < P; ++i) {
+        const UnitQ6_K& unit = w[i][block / 8];
+        scale[i] = mul(load(unit.scale), load_int8(unit.sub_scale[sub * 2 + half]));
+    }
+    tile.template add_scaled<true>(scale);
+}
+
+template <int R, int P>
+TACHO_INLINE void multiply_block(Tile<R, P>& tile, const UnitQ6_K* const (&w)[P], int64_t block) {
+    multiply_half<0>(tile, w, block);
+    multiply_half<1>(tile, w, block);
+}
+
+/* ---- a tile of rows and panels ----------------------------------------------------------------------------------- */
+
+template <class Unit>
+struct IntTile {
+    static constexpr int kFewRows = kFewIntRows;
+    /* Few rows wait for memory, which gives most from one place at a time. */
+    static constexpr int panels(int, bool few) { return few ? 1 : kIntPanels; }
+
+    template <int R, int P>
+    static void run(const tacho_matmul_params& p, int64_t row, int64_t panel, bool first) {
+        const Unit* w[P];
+        TACHO_UNROLL for (int i = 0; i < P; ++i) {
+            w[i] = panel_at(static_cast<const Unit*>(nullptr), p.w, panel + i, p.k);
+        }
+        Tile<R, P> tile;
+        TACHO_UNROLL for (int r = 0; r < R; ++r) {
+            tile.x[r] = static_cast<const ActivationBlock*>(x_row(p, row + r));
+        }
+        tile.sums.reset();
+        constexpr int64_t blocks_of_unit = Unit::kElements / kQuantBlock;
+        const int64_t blocks = p.k / kQuantBlock;
+        for (int64_t block = 0; block < blocks; ++block) {
+            if (first) {
+                fetch_ahead(w, block, Count<static_cast<int>(blocks_of_unit)>{});
+            }
+            multiply_block(tile, w, block);
+            tile.advance();
+        }
+        TACHO_UNROLL for (int r = 0; r < R; ++r) {
+            TACHO_UNROLL for (int i = 0; i < P; ++i) {
+                put_result(p, row + r, panel + i, tile.sums.get(r, i));
+            }
+        }
+    }
+
+    /* The part of a unit that a block reads, two units (one of 256 k) ahead. */
+    template <int P, class Blocks>
+    TACHO_INLINE static void fetch_ahead(const Unit* const (&w)[P], int64_t block, Blocks) {
+        constexpr int64_t ahead = Unit::kElements < 256 ? 2 : 1;
+        constexpr int64_t part = static_cast<int64_t>(sizeof(Unit)) / Blocks::value;
+        TACHO_UNROLL for (int i = 0; i < P; ++i) {
+            const auto* from = reinterpret_cast<const uint8_t*>(w[i] + block / Blocks::value + ahead) +
+                               block % Blocks::value * part;
+            TACHO_UNROLL for (int64_t at = 0; at < part; at += 64) {
+                __builtin_prefetch(from + at);
+            }
+        }
+    }
+};
+
+}  // namespace
+
+void matmul_int8(const tacho_matmul_params& p, int64_t begin, int64_t end) {
+    switch (p.dtype) {
+        case TACHO_DTYPE_Q8_0:
+            return multiply_tiles<IntTile<UnitQ8_0>>(p, begin, end);
+        case TACHO_DTYPE_Q4_0:
+            return multiply_tiles<IntTile<UnitQ4_0>>(p, begin, end);
+        case TACHO_DTYPE_Q4_K:
+            return multiply_tiles<IntTile<UnitQ4_K>>(p, begin, end);
+        default:
+            return multiply_tiles<IntTile<UnitQ6_K>>(p, begin, end);
+    }
+}
+
+}  // namespace TACHO_ISA_NAMESPACE
+}  // namespace tacho
