@@ -25,6 +25,7 @@ import picocli.CommandLine.Spec;
       "  prefill         a prompt of --prompt tokens, until its first token is there",
       "  decode          --decode tokens one after the other, behind a prompt of --depth tokens",
       "  batched_decode  the same for --batch sequences side by side, their tokens added up",
+      "Each test is run for three seconds before it counts, so that the JIT compiler has done its work.",
       "A figure is the median of --repeat runs, its spread (largest - smallest) / median.",
       "Prefix caching is off unless it is asked for; prompts are random token ids."
     },

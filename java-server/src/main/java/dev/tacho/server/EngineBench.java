@@ -8,10 +8,15 @@ import java.time.Duration;
 import java.util.Random;
 import java.util.function.Consumer;
 
-/** Runs the tests of {@code tacho bench} through an engine, as a caller would, one warming run before each. */
+/**
+ * Runs the tests of {@code tacho bench} through an engine, as a caller would. Before each it runs for some seconds
+ * without counting: a service is measured when the JIT compiler has done its work.
+ */
 final class EngineBench {
   /** Any would do: weights do not care which tokens they meet. */
   private static final long PROMPT_SEED = 20_260_101;
+
+  private static final long WARMING_NANOS = 3_000_000_000L;
 
   private final Engine engine;
   private final int repeat;
@@ -63,7 +68,10 @@ final class EngineBench {
 
   private BenchResult measure(String name, int batch, Test test) {
     progress.accept(name + " of " + batch + ": warming up");
-    double _ = test.run();
+    long end = System.nanoTime() + WARMING_NANOS;
+    do {
+      double _ = test.run();
+    } while (System.nanoTime() - end < 0);
     double[] runs = new double[repeat];
     for (int i = 0; i < repeat; i++) {
       progress.accept(name + " of " + batch + ": run " + (i + 1) + " of " + repeat);
