@@ -1,11 +1,14 @@
 package dev.tacho.engine;
 
+import dev.tacho.engine.kv.PrefixHashAlgorithm;
 import dev.tacho.engine.scheduler.SchedulerConfig;
+import dev.tacho.engine.scheduler.SchedulingPolicy;
 import dev.tacho.metrics.perf.DevicePeaks;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.EnumMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
@@ -248,7 +251,18 @@ public final class EngineConfig {
 
   /** The scheduler's part of it, for a context of so many tokens. */
   public SchedulerConfig schedulerConfig(int maxModelLen) {
-    return ModelLoader.schedulerConfig(this, maxModelLen);
+    return SchedulerConfig.builder()
+        .maxNumBatchedTokens(maxNumBatchedTokens())
+        .maxNumSeqs(maxNumSeqs())
+        .maxModelLen(maxModelLen)
+        .enableChunkedPrefill(enableChunkedPrefill())
+        .longPrefillTokenThreshold(longPrefillTokenThreshold())
+        .asyncScheduling(asyncScheduling())
+        .numSpeculativeTokens(numSpeculativeTokens())
+        .policy(SchedulingPolicy.valueOf(schedulingPolicy().toUpperCase(Locale.ROOT)))
+        .prefixHashAlgorithm(
+            PrefixHashAlgorithm.valueOf(prefixCachingHashAlgo().toUpperCase(Locale.ROOT)))
+        .build();
   }
 
   /** The value of an option as text, empty if it has none. */

@@ -45,11 +45,6 @@ public record MemorySize(long bytes) implements Comparable<MemorySize> {
     }
   }
 
-  /** So many times 2^20 bytes. */
-  public static MemorySize ofMebibytes(long mebibytes) {
-    return new MemorySize(Math.multiplyExact(mebibytes, 1L << 20));
-  }
-
   /** So many times 2^30 bytes. */
   public static MemorySize ofGibibytes(long gibibytes) {
     return new MemorySize(Math.multiplyExact(gibibytes, 1L << 30));

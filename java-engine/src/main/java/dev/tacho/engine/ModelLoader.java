@@ -9,20 +9,16 @@ import dev.tacho.engine.kernel.ffm.SystemPages;
 import dev.tacho.engine.kv.KvBlockPool;
 import dev.tacho.engine.kv.KvLayout;
 import dev.tacho.engine.kv.KvMemory;
-import dev.tacho.engine.kv.PrefixHashAlgorithm;
 import dev.tacho.engine.model.LlamaRunner;
 import dev.tacho.engine.model.ModelConfig;
 import dev.tacho.engine.model.RunnerLimits;
 import dev.tacho.engine.model.Weights;
 import dev.tacho.engine.parallel.CpuBudget;
 import dev.tacho.engine.parallel.WorkerTeam;
-import dev.tacho.engine.scheduler.SchedulerConfig;
-import dev.tacho.engine.scheduler.SchedulingPolicy;
 import dev.tacho.engine.token.Tokenizer;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 import org.slf4j.Logger;
@@ -122,7 +118,7 @@ final class ModelLoader {
                 info,
                 codec,
                 runner,
-                schedulerConfig(config, info.maxModelLen()),
+                config.schedulerConfig(info.maxModelLen()),
                 new KvBlockPool(plan.kvBlocks(), config.blockSize(), config.enablePrefixCaching()),
                 weights.shape(layout.dtype()),
                 model.slidingWindow(),
@@ -171,22 +167,6 @@ final class ModelLoader {
               + ", so that a long prompt would never run without enable-chunked-prefill");
     }
     return maxModelLen;
-  }
-
-  /** The scheduler's part of a configuration. */
-  static SchedulerConfig schedulerConfig(EngineConfig config, int maxModelLen) {
-    return SchedulerConfig.builder()
-        .maxNumBatchedTokens(config.maxNumBatchedTokens())
-        .maxNumSeqs(config.maxNumSeqs())
-        .maxModelLen(maxModelLen)
-        .enableChunkedPrefill(config.enableChunkedPrefill())
-        .longPrefillTokenThreshold(config.longPrefillTokenThreshold())
-        .asyncScheduling(config.asyncScheduling())
-        .numSpeculativeTokens(config.numSpeculativeTokens())
-        .policy(SchedulingPolicy.valueOf(config.schedulingPolicy().toUpperCase(Locale.ROOT)))
-        .prefixHashAlgorithm(
-            PrefixHashAlgorithm.valueOf(config.prefixCachingHashAlgo().toUpperCase(Locale.ROOT)))
-        .build();
   }
 
   private static DType cacheType(EngineConfig config) {

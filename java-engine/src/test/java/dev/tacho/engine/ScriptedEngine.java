@@ -135,7 +135,7 @@ final class ScriptedEngine {
         new EngineInfo(
             name, "scripted", 0, "none", ByteCodec.VOCAB_SIZE, maxModelLen, "none", List.of(), 1, blocks, "float32",
             none, none, none);
-    SchedulerConfig scheduler = ModelLoader.schedulerConfig(config, maxModelLen);
+    SchedulerConfig scheduler = config.schedulerConfig(maxModelLen);
     KvBlockPool blockPool = new KvBlockPool(blocks, config.blockSize(), config.enablePrefixCaching());
     pool = blockPool;
     List<EngineParts> engines = new ArrayList<>();

@@ -72,11 +72,6 @@ public final class KvBlockPool {
     return blockTokens;
   }
 
-  /** Tokens that all usable blocks hold. */
-  public long capacityTokens() {
-    return (long) (numBlocks - 1) * blockTokens;
-  }
-
   /** True if freed blocks can be found by their contents. */
   public boolean prefixCaching() {
     return cache != null;

@@ -22,7 +22,7 @@ import org.jspecify.annotations.Nullable;
  * <p>Two steps may be in flight; the team computes one after the other, without a pause between them, so they share the
  * activations. The runner owns the team and the scratch; the weights and
  * the KV cache are the caller's, who closes them after the runner. Nothing is allocated in a step once the first ones
- * have passed, no lock is taken, no clock is read.
+ * have passed, no lock is taken, and the runner itself reads no clock.
  */
 public final class LlamaRunner implements ModelRunner {
   private static final int MAX_IN_FLIGHT = 2;
