@@ -20,9 +20,7 @@ class AgeMetricsTest {
   }
 
   private static void await(Engine engine, String name, double least) {
-    while (gauge(engine.metrics().snapshot(), name) < least) {
-      Thread.onSpinWait();
-    }
+    Await.until(name + " is " + least, () -> gauge(engine.metrics().snapshot(), name) >= least);
   }
 
   @Test
@@ -41,9 +39,7 @@ class AgeMetricsTest {
       await(engine, "vllm:num_requests_running", 1);
       final long started = System.nanoTime();
       steps.release();
-      while (runner.steps() < 2) {
-        Thread.onSpinWait();
-      }
+      Await.until("two steps", () -> runner.steps() >= 2);
       final long stepped = System.nanoTime();
       // Taken in between two steps, so not before this one.
       GenerationHandle waiting = engine.submit(GenerationRequest.of("b", LONG));
@@ -68,9 +64,8 @@ class AgeMetricsTest {
       steps.release(LONG.maxTokens());
       running.completion().join();
       waiting.completion().join();
-      while (gauge(engine.metrics().snapshot(), "tacho:oldest_running_seconds") > 0) {
-        Thread.onSpinWait();
-      }
+      Await.until(
+          "nothing runs", () -> gauge(engine.metrics().snapshot(), "tacho:oldest_running_seconds") == 0);
       assertThat(gauge(engine.metrics().snapshot(), "tacho:oldest_waiting_seconds")).isZero();
     }
   }

@@ -82,9 +82,7 @@ class DataParallelTest {
       assertThatThrownBy(() -> engine.submit(mine.dataParallelRank(0).build()))
           .isInstanceOf(InvalidRequestException.class)
           .hasMessageContaining("in use");
-      while (gauge(engine, "vllm:num_requests_running", 1) == 0) {
-        Thread.onSpinWait();
-      }
+      Await.until("a request runs", () -> gauge(engine, "vllm:num_requests_running", 1) > 0);
       assertThat(engine.resetPrefixCache()).as("one of them is busy").isFalse();
       assertThat(engine.explain("mine").orElseThrow().state()).isEqualTo(RequestExplanation.State.RUNNING);
       assertThatThrownBy(() -> engine.submit(on(2, "a", SHORT)))
@@ -94,9 +92,7 @@ class DataParallelTest {
       assertThat(handle.completion().join().usage().generatedTokens()).isPositive();
       assertThat(engine.explain("mine")).isEmpty();
       assertThat(counter(engine.metrics().snapshot(), "vllm:generation_tokens", 0)).isZero();
-      while (!engine.resetPrefixCache()) {
-        Thread.onSpinWait(); // its blocks are free when the step in flight has ended
-      }
+      Await.until("its blocks are free: the step in flight has ended", engine::resetPrefixCache);
     }
   }
 
@@ -114,9 +110,7 @@ class DataParallelTest {
         assertThatThrownBy(() -> engine.submit(on(1, "a", SHORT)).completion().join())
             .hasCauseInstanceOf(EngineException.class);
       }
-      while (engine.group().engines().get(1).state() != EngineState.DEAD) {
-        Thread.onSpinWait();
-      }
+      Await.until("engine 1 is dead", () -> engine.group().engines().get(1).state() == EngineState.DEAD);
       assertThat(engine.state()).isEqualTo(EngineState.DEGRADED);
       for (int i = 0; i < 10; i++) {
         assertThat(engine.complete("a", SHORT).usage().generatedTokens()).isEqualTo(4);

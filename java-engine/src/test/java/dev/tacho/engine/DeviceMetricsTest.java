@@ -66,13 +66,13 @@ class DeviceMetricsTest {
 
     /** The metrics at a moment in which nothing was computed. */
     MetricsSnapshot atRest() {
-      List<Long> before;
-      MetricsSnapshot snapshot;
-      do {
-        before = work();
-        snapshot = engine.metrics().snapshot();
-      } while (gauge(snapshot, "vllm:num_requests_running") > 0 || !before.equals(work()));
-      return snapshot;
+      record Moment(List<Long> before, MetricsSnapshot snapshot, List<Long> after) {}
+      return Await.value(
+              "nothing is computed",
+              () -> new Moment(work(), engine.metrics().snapshot(), work()),
+              moment ->
+                  gauge(moment.snapshot, "vllm:num_requests_running") == 0 && moment.before.equals(moment.after))
+          .snapshot;
     }
 
     long memory(String area) {
@@ -178,11 +178,14 @@ class DeviceMetricsTest {
     long opening = System.nanoTime();
     try (Opened opened = new Opened(BundledModel.config().devicePeaks(new DevicePeaks(1e9, 1e9)))) {
       assertThat(opened.parts.runner().busyNanos()).as("loading is no step").isZero();
-      MetricsSnapshot snapshot;
-      do {
-        opened.generate();
-        snapshot = opened.engine.metrics().snapshot();
-      } while (gauge(snapshot, "tacho:mfu_ratio") == 0);
+      MetricsSnapshot snapshot =
+          Await.value(
+              "the ratios show",
+              () -> {
+                opened.generate();
+                return opened.engine.metrics().snapshot();
+              },
+              current -> gauge(current, "tacho:mfu_ratio") > 0);
       assertThat(gauge(snapshot, "tacho:mbu_ratio")).isPositive();
       assertThat(gauge(snapshot, "tacho:device_busy_ratio")).isGreaterThan(0.01).isLessThanOrEqualTo(1);
       long busy = opened.parts.runner().busyNanos();

@@ -62,9 +62,7 @@ class EngineCloseTest {
     running.accepted().join();
     waiting.accepted().join();
     Thread closer = Thread.ofPlatform().start(engine::close);
-    while (engine.state().accepts()) {
-      Thread.onSpinWait();
-    }
+    Await.until("the engine accepts no more", () -> !engine.state().accepts());
     assertThatThrownBy(() -> engine.submit(GenerationRequest.of("c", LONG))).isInstanceOf(EngineClosedException.class);
     steps.release(1000);
     assertEngineClosed(running);
@@ -86,9 +84,7 @@ class EngineCloseTest {
     GenerationHandle handle = engine.submit(GenerationRequest.of("a", LONG));
     handle.accepted().join();
     CompletableFuture<Void> closed = CompletableFuture.runAsync(() -> engine.close(Duration.ofHours(1)));
-    while (engine.state().accepts()) {
-      Thread.onSpinWait();
-    }
+    Await.until("the engine accepts no more", () -> !engine.state().accepts());
     assertThatThrownBy(() -> engine.submit(GenerationRequest.of("b", LONG))).isInstanceOf(EngineClosedException.class);
     steps.release(100);
     assertThat(handle.completion().join().text()).isEqualTo("abc");
@@ -104,9 +100,7 @@ class EngineCloseTest {
     GenerationHandle handle = engine.submit(GenerationRequest.of("a", LONG));
     handle.accepted().join();
     CompletableFuture<Void> draining = CompletableFuture.runAsync(() -> engine.close(Duration.ofSeconds(seconds)));
-    while (engine.state().accepts()) {
-      Thread.onSpinWait();
-    }
+    Await.until("the engine accepts no more", () -> !engine.state().accepts());
     engine.close();
     assertEngineClosed(handle);
     draining.join();

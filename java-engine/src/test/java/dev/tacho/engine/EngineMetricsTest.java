@@ -50,14 +50,10 @@ class EngineMetricsTest {
     assertThat(gauge(snapshot, "kv_cache_usage_perc")).isZero();
   }
 
-  /** Blocks of what was aborted are free when the step in flight has ended; if it never does, the test's time ends. */
+  /** Blocks of what was aborted are free when the step in flight has ended. */
   private static MetricsSnapshot whenNoBlockIsUsed(Engine engine) {
-    MetricsSnapshot snapshot = engine.metrics().snapshot();
-    while (gauge(snapshot, "kv_cache_usage_perc") > 0) {
-      Thread.onSpinWait();
-      snapshot = engine.metrics().snapshot();
-    }
-    return snapshot;
+    Await.until("no block is used", () -> gauge(engine.metrics().snapshot(), "kv_cache_usage_perc") == 0);
+    return engine.metrics().snapshot();
   }
 
   @Test
@@ -68,12 +64,9 @@ class EngineMetricsTest {
       }
       assertThat(engine.complete("0123456789", LONG.withMaxTokens(2)).text()).isEqualTo("ab");
       assertThat(engine.complete("01", LONG.toBuilder().stop(List.of("de")).build()).text()).isEqualTo("abc");
+      // A stop string counts when the engine thread has let its sequence go.
+      Await.until("nothing runs", () -> gauge(engine.metrics().snapshot(), "num_requests_running") == 0);
       MetricsSnapshot snapshot = engine.metrics().snapshot();
-      while (gauge(snapshot, "num_requests_running") > 0) {
-        // A stop string counts when the engine thread has let its sequence go.
-        Thread.onSpinWait();
-        snapshot = engine.metrics().snapshot();
-      }
       assertThat(finished(snapshot, "stop")).isEqualTo(4);
       assertThat(finished(snapshot, "length")).isEqualTo(1);
       assertThat(counter(snapshot, "prompt_tokens")).isEqualTo(42);
@@ -112,9 +105,7 @@ class EngineMetricsTest {
       var deltas = handle.deltas().iterator();
       steps.release(2);
       assertThat(deltas.next().text()).startsWith("x");
-      while (runner.steps() < 3) {
-        Thread.onSpinWait();
-      }
+      Await.until("three steps", () -> runner.steps() >= 3);
       assertThat(gauge(engine.metrics().snapshot(), "kv_cache_usage_perc")).isPositive();
       handle.cancel();
       steps.release(1);

@@ -143,16 +143,11 @@ class ObservabilityOptionsTest {
         ScriptedEngine.over(ScriptedRunner.endless()).with(o -> o.disableLogStats(true)).plugIn(index -> plugIn);
     try (Engine engine = scripted.open()) {
       var _ = engine.complete("a", SHORT);
-      while (plugIn.generated.get() < 6) {
-        var _ = engine.metrics().snapshot();
-        Thread.onSpinWait();
-      }
+      var _ = Await.value("six tokens are counted", engine.metrics()::snapshot, _ -> plugIn.generated.get() >= 6);
       assertThat(engine.metrics().snapshot().counter("vllm:generation_tokens", Map.of())).isEmpty();
     }
     assertThat(plugIn.generated).hasValue(6);
-    while (!plugIn.closed) {
-      Thread.onSpinWait();
-    }
+    Await.until("the plug-in is closed", () -> plugIn.closed);
   }
 
   @Test
@@ -196,10 +191,7 @@ class ObservabilityOptionsTest {
             .plugIn(index -> plugIn);
     try (Engine engine = scripted.open()) {
       var _ = engine.complete("abc", SHORT.withMaxTokens(3));
-      while (plugIn.details.size() < 3) {
-        var _ = engine.metrics().snapshot();
-        Thread.onSpinWait();
-      }
+      var _ = Await.value("three details", engine.metrics()::snapshot, _ -> plugIn.details.size() >= 3);
     }
     int prompt = new ByteCodec().encode("abc").length;
     assertThat(plugIn.details)

@@ -15,7 +15,6 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
@@ -53,17 +52,9 @@ class PeakWatchTest {
       if (begun.incrementAndGet() > interrupted) {
         return PEAKS;
       }
-      await(workArrived);
+      Await.until("work arrived", workArrived);
       stopped.incrementAndGet();
       return null;
-    }
-  }
-
-  private static void await(BooleanSupplier condition) {
-    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
-    while (!condition.getAsBoolean()) {
-      assertThat(System.nanoTime()).as("in time").isLessThan(end);
-      LockSupport.parkNanos(100_000);
     }
   }
 
@@ -79,9 +70,9 @@ class PeakWatchTest {
       assertThat(bench.begun).hasValue(measurement - 1);
       idle.set(true);
       int begun = measurement;
-      await(() -> bench.begun.get() == begun);
+      Await.until("a measurement has begun", () -> bench.begun.get() == begun);
       idle.set(false);
-      await(() -> bench.stopped.get() == begun);
+      Await.until("a measurement has stopped", () -> bench.stopped.get() == begun);
     }
     idle.set(true);
     assertThat(found.poll(30, TimeUnit.SECONDS)).isEqualTo(PEAKS);
@@ -104,7 +95,7 @@ class PeakWatchTest {
     PeakWatch measuring = watch(bench, cache);
     idle.set(true);
     Thread thread = Thread.startVirtualThread(measuring);
-    await(() -> bench.begun.get() == 1);
+    Await.until("a measurement has begun", () -> bench.begun.get() == 1);
     measuring.close();
     thread.join();
 

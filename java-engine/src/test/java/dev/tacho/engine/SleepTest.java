@@ -38,10 +38,13 @@ class SleepTest {
     return engine.metrics().snapshot().gauge(name, labels).orElseThrow().value();
   }
 
+  /** Waits for a gauge: the engine thread publishes after it has answered. */
+  private static void await(Engine engine, String name, Map<String, String> labels, double value) {
+    Await.until(name + labels + " is " + value, () -> gauge(engine, name, labels) == value);
+  }
+
   private static void awaitRunning(Engine engine, int count) {
-    while (gauge(engine, "vllm:num_requests_running", Map.of()) != count) {
-      Thread.onSpinWait();
-    }
+    await(engine, "vllm:num_requests_running", Map.of(), count);
   }
 
   @Test
@@ -68,7 +71,7 @@ class SleepTest {
       GenerationHandle late = engine.submit(GenerationRequest.of("c", SHORT));
       late.accepted().join();
       assertThat(engine.explain(late.requestId()).orElseThrow().reason()).contains("sleeps");
-      assertThat(gauge(engine, "vllm:num_requests_waiting", Map.of())).isEqualTo(1);
+      await(engine, "vllm:num_requests_waiting", Map.of(), 1);
       assertThat(gauge(engine, "vllm:num_requests_waiting_by_reason", Map.of("reason", "capacity"))).isEqualTo(1);
       assertThat(gauge(engine, "vllm:kv_cache_usage_perc", Map.of())).isZero();
       int stepsAsleep = scripted.steps();
@@ -126,21 +129,22 @@ class SleepTest {
       awaitRunning(engine, 1);
       engine.sleep(1, SleepMode.KEEP);
       awaitPreemptions(engine, 1);
+      await(engine, "vllm:num_requests_waiting", Map.of(), 1);
       assertThat(gauge(engine, "vllm:num_requests_running", Map.of())).as("what was taken back waits").isZero();
-      assertThat(gauge(engine, "vllm:num_requests_waiting", Map.of())).isEqualTo(1);
       assertThat(scripted.pool().numFree()).isEqualTo(scripted.pool().numBlocks() - 1);
       engine.wake();
       assertThat(second.completion().get(10, TimeUnit.SECONDS).usage().generatedTokens()).isEqualTo(3000);
     }
   }
 
+  private static double preemptions(Engine engine) {
+    return engine.metrics().snapshot().counter("vllm:num_preemptions", Map.of()).orElseThrow().value();
+  }
+
   /** A preemption is counted once the output thread has picked up the step before it. */
   private static void awaitPreemptions(Engine engine, int count) {
-    while (engine.metrics().snapshot().counter("vllm:num_preemptions", Map.of()).orElseThrow().value() < count) {
-      Thread.onSpinWait();
-    }
-    assertThat(engine.metrics().snapshot().counter("vllm:num_preemptions", Map.of()).orElseThrow().value())
-        .isEqualTo(count);
+    Await.until("a preemption", () -> preemptions(engine) >= count);
+    assertThat(preemptions(engine)).isEqualTo(count);
   }
 
   @Test
@@ -160,9 +164,7 @@ class SleepTest {
             GenerationRequest.builder().prompt("a").sampling(SHORT).dataParallelRank(2).build();
         assertThatThrownBy(() -> engine.submit(doomed).completion().join()).hasCauseInstanceOf(EngineException.class);
       }
-      while (engine.group().engines().get(2).state() != EngineState.DEAD) {
-        Thread.onSpinWait();
-      }
+      Await.until("engine 2 is dead", () -> engine.group().engines().get(2).state() == EngineState.DEAD);
       engine.sleep(2);
       assertThat(sleepStates(engine, 0)).isEqualTo(sleepStates(engine, 1)).containsExactly(0.0, 0.0, 1.0);
       assertThat(weights.discarded).isEqualTo(1);

@@ -4,7 +4,9 @@ import static com.tngtech.archunit.base.DescribedPredicate.describe;
 import static com.tngtech.archunit.core.domain.JavaClass.Predicates.assignableTo;
 import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAPackage;
 import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAnyPackage;
+import static com.tngtech.archunit.lang.conditions.ArchConditions.notHaveRawParameterTypes;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
+import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.methods;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
 import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
 
@@ -23,6 +25,7 @@ import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SymbolLookup;
 import java.util.Set;
+import jdk.incubator.vector.Vector;
 import org.jspecify.annotations.NullMarked;
 
 /** The walls of docs/architecture.md. */
@@ -61,6 +64,19 @@ class ArchitectureTest {
           System.class.getName() + ".loadLibrary",
           Runtime.class.getName() + ".load",
           Runtime.class.getName() + ".loadLibrary");
+
+  /** A vector that crosses a call which C2 does not inline is an object on the heap. */
+  @ArchTest
+  static final ArchRule NO_METHOD_TAKES_OR_RETURNS_A_VECTOR =
+      methods()
+          .that()
+          .areDeclaredInClassesThat()
+          .resideInAPackage("dev.tacho..")
+          .should()
+          .notHaveRawReturnType(assignableTo(Vector.class))
+          .andShould(
+              notHaveRawParameterTypes(
+                  describe("with a vector", types -> types.stream().anyMatch(assignableTo(Vector.class)))));
 
   @ArchTest
   static final ArchRule METRICS_KNOW_NO_ENGINE =

@@ -69,12 +69,7 @@ class AllocationContractTest {
             bench.kernels.matmul(weight, null, packed, 5, y.segment(), n, false, 0, 3, bench.worker);
             bench.kernels.matmul(weight, x.segment(), packed, 1, y.segment(), n, true, 0, 3, bench.worker);
           };
-      // A known fault: in JVMs that have run much else, C2 leaves vectors of the quantised matmul on the heap.
-      if (bench.kernels.id().equals("vector") && packed.format() == ActivationFormat.INT8) {
-        matmul.run();
-      } else {
-        assertAllocatesNothing("matmul", matmul);
-      }
+      assertAllocatesNothing("matmul", matmul);
       assertAllocatesNothing(
           "activationPack",
           () -> bench.kernels.activationPack(x.segment(), k, 5, packed, 0, blocks, bench.worker));
@@ -112,12 +107,7 @@ class AllocationContractTest {
                   0,
                   batch.numItems(),
                   bench.worker);
-      // The same known fault as that of the quantised matmul.
-      if (bench.kernels.id().equals("vector") && dtype == DType.Q8_0) {
-        attend.run();
-      } else {
-        assertAllocatesNothing("attention", attend);
-      }
+      assertAllocatesNothing("attention", attend);
       MemorySegment slots = bench.arena.allocate(JAVA_LONG, 6);
       Matrix k = bench.matrix(6, 160, 160).fill(random);
       assertAllocatesNothing(

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.sun.management.ThreadMXBean;
+import dev.tacho.engine.Await;
 import java.lang.management.ManagementFactory;
 import java.util.Random;
 import java.util.concurrent.CountDownLatch;
@@ -286,9 +287,7 @@ class WorkerTeamTest {
     team.launch(member -> threads[member.index()] = Thread.currentThread());
     team.await();
     for (Thread thread : threads) {
-      while (thread.getState() != Thread.State.WAITING) {
-        Thread.onSpinWait();
-      }
+      Await.until(thread.getName() + " is parked", () -> thread.getState() == Thread.State.WAITING);
     }
     team.close();
     assertThat(threads).noneMatch(Thread::isAlive);

@@ -1,13 +1,16 @@
 package dev.tacho.engine.kernel.vector;
 
+import static dev.tacho.engine.kernel.vector.Lanes.FLOATS;
+import static dev.tacho.engine.kernel.vector.Lanes.ORDER;
 import static java.lang.foreign.ValueLayout.JAVA_FLOAT;
+import static jdk.incubator.vector.FloatVector.broadcast;
+import static jdk.incubator.vector.FloatVector.fromMemorySegment;
 
 import dev.tacho.engine.kernel.AttentionBatch;
 import dev.tacho.engine.kernel.AttentionShape;
 import dev.tacho.engine.kernel.KvCacheLayer;
 import java.lang.foreign.MemorySegment;
 import jdk.incubator.vector.FloatVector;
-import jdk.incubator.vector.VectorOperators;
 
 /**
  * Attention of one work item. Its rows, queries times heads of the kv head, are taken in groups of 16; a group walks
@@ -230,20 +233,22 @@ final class VectorAttention {
     int end = (to + BLOCK - 1) / BLOCK * BLOCK;
     for (int key = from / BLOCK * BLOCK; key < end; key += Lanes.COUNT) {
       long keys = (long) (key / BLOCK) * headDim * BLOCK_BYTES + (long) (key % BLOCK) * Float.BYTES;
-      FloatVector even = FloatVector.zero(Lanes.FLOATS);
-      FloatVector odd = FloatVector.zero(Lanes.FLOATS);
+      FloatVector even = FloatVector.zero(FLOATS);
+      FloatVector odd = FloatVector.zero(FLOATS);
       for (int d = 0; d < headDim; d += 2) {
         long at = keys + (long) d * BLOCK_BYTES;
-        even = Lanes.f32(scratch, at).fma(broadcast(q, qAt + 4L * d), even);
-        odd = Lanes.f32(scratch, at + BLOCK_BYTES).fma(broadcast(q, qAt + 4L * d + 4), odd);
+        FloatVector first = fromMemorySegment(FLOATS, scratch, at, ORDER);
+        even = first.fma(broadcast(FLOATS, q.get(JAVA_FLOAT, qAt + 4L * d)), even);
+        FloatVector second = fromMemorySegment(FLOATS, scratch, at + BLOCK_BYTES, ORDER);
+        odd = second.fma(broadcast(FLOATS, q.get(JAVA_FLOAT, qAt + 4L * d + 4)), odd);
       }
-      FloatVector score = even.add(odd).mul(shape.scale());
-      if (shape.softcap() > 0) {
-        score = Lanes.tanh(score.div(shape.softcap())).mul(shape.softcap());
-      }
-      score.intoMemorySegment(scratch, scores + 4L * key, Lanes.ORDER);
+      even.add(odd).mul(shape.scale()).intoMemorySegment(scratch, scores + 4L * key, ORDER);
     }
-    for (int key = from / BLOCK * BLOCK; key < from; key++) {
+    int begin = from / BLOCK * BLOCK;
+    if (shape.softcap() > 0) {
+      Exponential.softcap(scratch, scores + 4L * begin, end - begin, shape.softcap());
+    }
+    for (int key = begin; key < from; key++) {
       scratch.set(JAVA_FLOAT, scores + 4L * key, Float.NEGATIVE_INFINITY);
     }
     for (int key = to; key < end; key++) {
@@ -260,27 +265,26 @@ final class VectorAttention {
     long scores = scoresAt(headDim);
     int first = from / BLOCK * BLOCK;
     int end = (to + BLOCK - 1) / BLOCK * BLOCK;
-    FloatVector top = FloatVector.broadcast(Lanes.FLOATS, Float.NEGATIVE_INFINITY);
-    for (int key = first; key < end; key += Lanes.COUNT) {
-      top = top.max(Lanes.f32(scratch, scores + 4L * key));
-    }
     long highestAt = highestAt(headDim) + 4L * row;
     float old = scratch.get(JAVA_FLOAT, highestAt);
-    float highest = Math.max(old, top.reduceLanes(VectorOperators.MAX));
+    float highest = Math.max(old, VectorRows.largest(scratch, scores + 4L * first, 1, end - first));
     scratch.set(JAVA_FLOAT, highestAt, highest);
     float origin = highest == Float.NEGATIVE_INFINITY ? 0 : highest;
-    float factor = Lanes.exp(FloatVector.broadcast(Lanes.FLOATS, old - origin)).lane(0);
-    for (int lane = 0; lane < BLOCK; lane += Lanes.COUNT) {
-      long at = sumsAt(headDim, row) + 4L * lane;
-      FloatVector sum = Lanes.f32(scratch, at).mul(factor);
-      for (int key = first + lane; key < end; key += BLOCK) {
-        FloatVector weight = Lanes.exp(Lanes.f32(scratch, scores + 4L * key).sub(origin));
-        weight.intoMemorySegment(scratch, scores + 4L * key, Lanes.ORDER);
-        sum = sum.add(weight);
-      }
-      sum.intoMemorySegment(scratch, at, Lanes.ORDER);
-    }
+    float factor = Exponential.power(old - origin);
+    Exponential.powers(scratch, scores + 4L * first, end - first, 1, origin, scratch, scores + 4L * first);
+    addWeights(scores, first, end, factor, scratch, sumsAt(headDim, row));
     return factor;
+  }
+
+  /** sums = sums * factor + the weights of the keys [first, end), lane by lane of a block. */
+  private static void addWeights(long scores, int first, int end, float factor, MemorySegment scratch, long sums) {
+    for (int lane = 0; lane < BLOCK; lane += Lanes.COUNT) {
+      FloatVector sum = fromMemorySegment(FLOATS, scratch, sums + 4L * lane, ORDER).mul(factor);
+      for (int key = first + lane; key < end; key += BLOCK) {
+        sum = sum.add(fromMemorySegment(FLOATS, scratch, scores + 4L * key, ORDER));
+      }
+      sum.intoMemorySegment(scratch, sums + 4L * lane, ORDER);
+    }
   }
 
   /** out = out * factor + weights * V over the keys [from, to) of a chunk. */
@@ -294,11 +298,12 @@ final class VectorAttention {
       wideValues(values + 4L * d, step, from, to, scores, out + 4L * d, factor, scratch);
     }
     for (; d + Lanes.COUNT <= headDim; d += Lanes.COUNT) {
-      FloatVector sum = Lanes.f32(scratch, out + 4L * d).mul(factor);
+      FloatVector sum = fromMemorySegment(FLOATS, scratch, out + 4L * d, ORDER).mul(factor);
       for (int key = from; key < to; key++) {
-        sum = Lanes.f32(scratch, values + key * step + 4L * d).fma(broadcast(scratch, scores + 4L * key), sum);
+        FloatVector value = fromMemorySegment(FLOATS, scratch, values + key * step + 4L * d, ORDER);
+        sum = value.fma(broadcast(FLOATS, scratch.get(JAVA_FLOAT, scores + 4L * key)), sum);
       }
-      sum.intoMemorySegment(scratch, out + 4L * d, Lanes.ORDER);
+      sum.intoMemorySegment(scratch, out + 4L * d, ORDER);
     }
     for (; d < headDim; d++) {
       float sum = scratch.get(JAVA_FLOAT, out + 4L * d) * factor;
@@ -313,26 +318,22 @@ final class VectorAttention {
   /** Four vectors of the head at a time, so that four chains run side by side. */
   private static void wideValues(
       long values, long step, int from, int to, long scores, long out, float factor, MemorySegment scratch) {
-    FloatVector sum0 = Lanes.f32(scratch, out).mul(factor);
-    FloatVector sum1 = Lanes.f32(scratch, out + Lanes.BYTES).mul(factor);
-    FloatVector sum2 = Lanes.f32(scratch, out + 2L * Lanes.BYTES).mul(factor);
-    FloatVector sum3 = Lanes.f32(scratch, out + 3L * Lanes.BYTES).mul(factor);
+    FloatVector sum0 = fromMemorySegment(FLOATS, scratch, out, ORDER).mul(factor);
+    FloatVector sum1 = fromMemorySegment(FLOATS, scratch, out + Lanes.BYTES, ORDER).mul(factor);
+    FloatVector sum2 = fromMemorySegment(FLOATS, scratch, out + 2L * Lanes.BYTES, ORDER).mul(factor);
+    FloatVector sum3 = fromMemorySegment(FLOATS, scratch, out + 3L * Lanes.BYTES, ORDER).mul(factor);
     for (int key = from; key < to; key++) {
-      FloatVector weight = broadcast(scratch, scores + 4L * key);
+      FloatVector weight = broadcast(FLOATS, scratch.get(JAVA_FLOAT, scores + 4L * key));
       long at = values + key * step;
-      sum0 = Lanes.f32(scratch, at).fma(weight, sum0);
-      sum1 = Lanes.f32(scratch, at + Lanes.BYTES).fma(weight, sum1);
-      sum2 = Lanes.f32(scratch, at + 2L * Lanes.BYTES).fma(weight, sum2);
-      sum3 = Lanes.f32(scratch, at + 3L * Lanes.BYTES).fma(weight, sum3);
+      sum0 = fromMemorySegment(FLOATS, scratch, at, ORDER).fma(weight, sum0);
+      sum1 = fromMemorySegment(FLOATS, scratch, at + Lanes.BYTES, ORDER).fma(weight, sum1);
+      sum2 = fromMemorySegment(FLOATS, scratch, at + 2L * Lanes.BYTES, ORDER).fma(weight, sum2);
+      sum3 = fromMemorySegment(FLOATS, scratch, at + 3L * Lanes.BYTES, ORDER).fma(weight, sum3);
     }
-    sum0.intoMemorySegment(scratch, out, Lanes.ORDER);
-    sum1.intoMemorySegment(scratch, out + Lanes.BYTES, Lanes.ORDER);
-    sum2.intoMemorySegment(scratch, out + 2L * Lanes.BYTES, Lanes.ORDER);
-    sum3.intoMemorySegment(scratch, out + 3L * Lanes.BYTES, Lanes.ORDER);
-  }
-
-  private static FloatVector broadcast(MemorySegment segment, long at) {
-    return FloatVector.broadcast(Lanes.FLOATS, segment.get(JAVA_FLOAT, at));
+    sum0.intoMemorySegment(scratch, out, ORDER);
+    sum1.intoMemorySegment(scratch, out + Lanes.BYTES, ORDER);
+    sum2.intoMemorySegment(scratch, out + 2L * Lanes.BYTES, ORDER);
+    sum3.intoMemorySegment(scratch, out + 3L * Lanes.BYTES, ORDER);
   }
 
   /** Divides a merged row by its sum, the sink's share included, and writes it. */

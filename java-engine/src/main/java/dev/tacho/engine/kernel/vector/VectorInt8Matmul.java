@@ -1,6 +1,10 @@
 package dev.tacho.engine.kernel.vector;
 
+import static dev.tacho.engine.kernel.vector.Lanes.FLOATS;
+import static dev.tacho.engine.kernel.vector.Lanes.ORDER;
 import static java.lang.foreign.ValueLayout.JAVA_FLOAT;
+import static jdk.incubator.vector.FloatVector.broadcast;
+import static jdk.incubator.vector.FloatVector.fromMemorySegment;
 
 import dev.tacho.engine.kernel.ActivationRows;
 import dev.tacho.engine.kernel.DType;
@@ -19,9 +23,6 @@ import org.jspecify.annotations.Nullable;
  * <pre>
  *   scratch   | sums [64 rows][16] 4 KiB | codes [256][16] 16 KiB | products [4 rows][16] |
  * </pre>
- *
- * <p>Products go from one method to the next through the scratch: a vector that is an argument is an object wherever C2
- * does not inline the call, and so is one that comes from either side of a branch.
  */
 final class VectorInt8Matmul {
   private static final int RUN = 256;
@@ -111,19 +112,23 @@ final class VectorInt8Matmul {
   private static void oneRow(
       MemorySegment scratch, long codes, int elements, MemorySegment x, long block, int first, long products) {
     long xAt = block + VectorActivations.CODES_OFFSET + (long) first * Float.BYTES;
-    FloatVector sum0 = FloatVector.zero(Lanes.FLOATS);
+    FloatVector sum0 = FloatVector.zero(FLOATS);
     FloatVector sum1 = sum0;
     FloatVector sum2 = sum0;
     FloatVector sum3 = sum0;
     for (int j = 0; j < elements; j += 4) {
       long at = codes + (long) j * VectorWeights.STEP_BYTES;
       long value = xAt + (long) j * Float.BYTES;
-      sum0 = Lanes.f32(scratch, at).fma(VectorMatmul.broadcast(x, value), sum0);
-      sum1 = Lanes.f32(scratch, at + VectorWeights.STEP_BYTES).fma(VectorMatmul.broadcast(x, value + 4), sum1);
-      sum2 = Lanes.f32(scratch, at + 2L * VectorWeights.STEP_BYTES).fma(VectorMatmul.broadcast(x, value + 8), sum2);
-      sum3 = Lanes.f32(scratch, at + 3L * VectorWeights.STEP_BYTES).fma(VectorMatmul.broadcast(x, value + 12), sum3);
+      FloatVector code0 = fromMemorySegment(FLOATS, scratch, at, ORDER);
+      FloatVector code1 = fromMemorySegment(FLOATS, scratch, at + VectorWeights.STEP_BYTES, ORDER);
+      FloatVector code2 = fromMemorySegment(FLOATS, scratch, at + 2L * VectorWeights.STEP_BYTES, ORDER);
+      FloatVector code3 = fromMemorySegment(FLOATS, scratch, at + 3L * VectorWeights.STEP_BYTES, ORDER);
+      sum0 = code0.fma(broadcast(FLOATS, x.get(JAVA_FLOAT, value)), sum0);
+      sum1 = code1.fma(broadcast(FLOATS, x.get(JAVA_FLOAT, value + 4)), sum1);
+      sum2 = code2.fma(broadcast(FLOATS, x.get(JAVA_FLOAT, value + 8)), sum2);
+      sum3 = code3.fma(broadcast(FLOATS, x.get(JAVA_FLOAT, value + 12)), sum3);
     }
-    sum0.add(sum1).add(sum2.add(sum3)).intoMemorySegment(scratch, products, Lanes.ORDER);
+    sum0.add(sum1).add(sum2.add(sum3)).intoMemorySegment(scratch, products, ORDER);
   }
 
   private static void fourRows(
@@ -139,22 +144,22 @@ final class VectorInt8Matmul {
     long x1 = x0 + rowBytes;
     long x2 = x1 + rowBytes;
     long x3 = x2 + rowBytes;
-    FloatVector sum0 = FloatVector.zero(Lanes.FLOATS);
+    FloatVector sum0 = FloatVector.zero(FLOATS);
     FloatVector sum1 = sum0;
     FloatVector sum2 = sum0;
     FloatVector sum3 = sum0;
     for (int j = 0; j < elements; j++) {
-      FloatVector code = Lanes.f32(scratch, codes + (long) j * VectorWeights.STEP_BYTES);
+      FloatVector code = fromMemorySegment(FLOATS, scratch, codes + (long) j * VectorWeights.STEP_BYTES, ORDER);
       long at = (long) j * Float.BYTES;
-      sum0 = code.fma(VectorMatmul.broadcast(x, x0 + at), sum0);
-      sum1 = code.fma(VectorMatmul.broadcast(x, x1 + at), sum1);
-      sum2 = code.fma(VectorMatmul.broadcast(x, x2 + at), sum2);
-      sum3 = code.fma(VectorMatmul.broadcast(x, x3 + at), sum3);
+      sum0 = code.fma(broadcast(FLOATS, x.get(JAVA_FLOAT, x0 + at)), sum0);
+      sum1 = code.fma(broadcast(FLOATS, x.get(JAVA_FLOAT, x1 + at)), sum1);
+      sum2 = code.fma(broadcast(FLOATS, x.get(JAVA_FLOAT, x2 + at)), sum2);
+      sum3 = code.fma(broadcast(FLOATS, x.get(JAVA_FLOAT, x3 + at)), sum3);
     }
-    sum0.intoMemorySegment(scratch, products, Lanes.ORDER);
-    sum1.intoMemorySegment(scratch, products + VectorWeights.STEP_BYTES, Lanes.ORDER);
-    sum2.intoMemorySegment(scratch, products + 2L * VectorWeights.STEP_BYTES, Lanes.ORDER);
-    sum3.intoMemorySegment(scratch, products + 3L * VectorWeights.STEP_BYTES, Lanes.ORDER);
+    sum0.intoMemorySegment(scratch, products, ORDER);
+    sum1.intoMemorySegment(scratch, products + VectorWeights.STEP_BYTES, ORDER);
+    sum2.intoMemorySegment(scratch, products + 2L * VectorWeights.STEP_BYTES, ORDER);
+    sum3.intoMemorySegment(scratch, products + 3L * VectorWeights.STEP_BYTES, ORDER);
   }
 
   /** sums = sums - min * scaled sum of the activations + products * both scales. */
@@ -171,13 +176,15 @@ final class VectorInt8Matmul {
       float scaledSum = x.get(JAVA_FLOAT, block + VectorActivations.SUM_OFFSET);
       addScaled(w, head + VectorWeights.STEP_BYTES, -scaledSum, scratch, sumAt);
     }
-    FloatVector scale = Lanes.f32(w, head).mul(x.get(JAVA_FLOAT, block + Int8Quantizer.SCALE_OFFSET));
-    FloatVector sum = Lanes.f32(scratch, products).fma(scale, Lanes.f32(scratch, sumAt));
-    sum.intoMemorySegment(scratch, sumAt, Lanes.ORDER);
+    float rowScale = x.get(JAVA_FLOAT, block + Int8Quantizer.SCALE_OFFSET);
+    FloatVector scale = fromMemorySegment(FLOATS, w, head, ORDER).mul(rowScale);
+    FloatVector sum = fromMemorySegment(FLOATS, scratch, sumAt, ORDER);
+    fromMemorySegment(FLOATS, scratch, products, ORDER).fma(scale, sum).intoMemorySegment(scratch, sumAt, ORDER);
   }
 
   private static void addScaled(MemorySegment w, long at, float factor, MemorySegment sums, long sumAt) {
-    FloatVector sum = Lanes.f32(w, at).fma(FloatVector.broadcast(Lanes.FLOATS, factor), Lanes.f32(sums, sumAt));
-    sum.intoMemorySegment(sums, sumAt, Lanes.ORDER);
+    FloatVector sum = fromMemorySegment(FLOATS, sums, sumAt, ORDER);
+    FloatVector min = fromMemorySegment(FLOATS, w, at, ORDER);
+    min.fma(broadcast(FLOATS, factor), sum).intoMemorySegment(sums, sumAt, ORDER);
   }
 }

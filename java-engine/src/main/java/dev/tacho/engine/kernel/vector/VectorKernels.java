@@ -244,7 +244,9 @@ final class VectorKernels implements Kernels {
     ArgumentChecks.binary(gate, ldGate, up, ldUp, m, n, y, ldy, begin, end);
     for (int i = begin; i < end; i++) {
       long gateAt = (long) i * ldGate * Float.BYTES;
-      VectorRows.siluMul(gate, gateAt, up, (long) i * ldUp * Float.BYTES, n, y, (long) i * ldy * Float.BYTES);
+      long upAt = (long) i * ldUp * Float.BYTES;
+      long yAt = (long) i * ldy * Float.BYTES;
+      VectorRows.siluMul(gate, gateAt, up, upAt, n, y, yAt, worker.scratch());
     }
     OperationCost.siluMul(n, begin, end, worker);
   }

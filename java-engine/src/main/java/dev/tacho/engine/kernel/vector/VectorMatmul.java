@@ -1,6 +1,10 @@
 package dev.tacho.engine.kernel.vector;
 
+import static dev.tacho.engine.kernel.vector.Lanes.FLOATS;
+import static dev.tacho.engine.kernel.vector.Lanes.ORDER;
 import static java.lang.foreign.ValueLayout.JAVA_FLOAT;
+import static jdk.incubator.vector.FloatVector.broadcast;
+import static jdk.incubator.vector.FloatVector.fromMemorySegment;
 
 import dev.tacho.engine.kernel.ActivationRows;
 import dev.tacho.engine.kernel.DType;
@@ -14,8 +18,7 @@ import org.jspecify.annotations.Nullable;
  * L1 cache while all rows of a block pass in tiles of four; F32 panels are read as they lie.
  *
  * <p>An output is the sum of its runs in order; a run is one chain over its even k and one over its odd k. Neither the
- * number of rows nor the tile changes that, so a row's bits do not depend on its batch. No vector is the argument of a
- * call or comes from either side of a branch, and methods are short: else C2 leaves vectors on the heap.
+ * number of rows nor the tile changes that, so a row's bits do not depend on its batch.
  *
  * <pre>
  *   scratch   | sums [64 rows][16] 4 KiB | panel run [256][16] 16 KiB | products of a tile |
@@ -63,9 +66,9 @@ final class VectorMatmul {
   }
 
   static void clear(MemorySegment sums, int rows) {
-    FloatVector zero = FloatVector.zero(Lanes.FLOATS);
+    FloatVector zero = FloatVector.zero(FLOATS);
     for (int i = 0; i < rows * VectorWeights.PANEL_ROWS; i += Lanes.COUNT) {
-      zero.intoMemorySegment(sums, 4L * i, Lanes.ORDER);
+      zero.intoMemorySegment(sums, 4L * i, ORDER);
     }
   }
 
@@ -90,21 +93,20 @@ final class VectorMatmul {
     }
   }
 
-  static FloatVector broadcast(MemorySegment x, long at) {
-    return FloatVector.broadcast(Lanes.FLOATS, x.get(JAVA_FLOAT, at));
-  }
-
   private static void oneRow(
       MemorySegment w, long wAt, int steps, MemorySegment x, long xAt, MemorySegment sums, long sumAt) {
-    FloatVector even = FloatVector.zero(Lanes.FLOATS);
-    FloatVector odd = FloatVector.zero(Lanes.FLOATS);
+    FloatVector even = FloatVector.zero(FLOATS);
+    FloatVector odd = FloatVector.zero(FLOATS);
     int pairs = steps / 2 * 2;
     for (int k = 0; k < pairs; k += 2) {
       long at = wAt + (long) k * VectorWeights.STEP_BYTES;
-      even = Lanes.f32(w, at).fma(broadcast(x, xAt + 4L * k), even);
-      odd = Lanes.f32(w, at + VectorWeights.STEP_BYTES).fma(broadcast(x, xAt + 4L * k + 4), odd);
+      FloatVector weight = fromMemorySegment(FLOATS, w, at, ORDER);
+      even = weight.fma(broadcast(FLOATS, x.get(JAVA_FLOAT, xAt + 4L * k)), even);
+      FloatVector next = fromMemorySegment(FLOATS, w, at + VectorWeights.STEP_BYTES, ORDER);
+      odd = next.fma(broadcast(FLOATS, x.get(JAVA_FLOAT, xAt + 4L * k + 4)), odd);
     }
-    Lanes.f32(sums, sumAt).add(even.add(odd)).intoMemorySegment(sums, sumAt, Lanes.ORDER);
+    FloatVector sum = fromMemorySegment(FLOATS, sums, sumAt, ORDER);
+    sum.add(even.add(odd)).intoMemorySegment(sums, sumAt, ORDER);
     if (pairs < steps) {
       lastStep(w, wAt + (long) pairs * VectorWeights.STEP_BYTES, x, xAt + 4L * pairs, sums, sumAt);
     }
@@ -112,8 +114,9 @@ final class VectorMatmul {
 
   /** The step without a pair of an odd k. */
   private static void lastStep(MemorySegment w, long wAt, MemorySegment x, long xAt, MemorySegment sums, long sumAt) {
-    FloatVector sum = Lanes.f32(w, wAt).fma(broadcast(x, xAt), Lanes.f32(sums, sumAt));
-    sum.intoMemorySegment(sums, sumAt, Lanes.ORDER);
+    FloatVector weight = fromMemorySegment(FLOATS, w, wAt, ORDER);
+    FloatVector sum = fromMemorySegment(FLOATS, sums, sumAt, ORDER);
+    weight.fma(broadcast(FLOATS, x.get(JAVA_FLOAT, xAt)), sum).intoMemorySegment(sums, sumAt, ORDER);
   }
 
   private static void fourRows(
@@ -128,32 +131,32 @@ final class VectorMatmul {
     long x1 = x0 + rowBytes;
     long x2 = x1 + rowBytes;
     long x3 = x2 + rowBytes;
-    FloatVector even0 = FloatVector.zero(Lanes.FLOATS);
-    FloatVector even1 = FloatVector.zero(Lanes.FLOATS);
-    FloatVector even2 = FloatVector.zero(Lanes.FLOATS);
-    FloatVector even3 = FloatVector.zero(Lanes.FLOATS);
-    FloatVector odd0 = FloatVector.zero(Lanes.FLOATS);
-    FloatVector odd1 = FloatVector.zero(Lanes.FLOATS);
-    FloatVector odd2 = FloatVector.zero(Lanes.FLOATS);
-    FloatVector odd3 = FloatVector.zero(Lanes.FLOATS);
+    FloatVector even0 = FloatVector.zero(FLOATS);
+    FloatVector even1 = FloatVector.zero(FLOATS);
+    FloatVector even2 = FloatVector.zero(FLOATS);
+    FloatVector even3 = FloatVector.zero(FLOATS);
+    FloatVector odd0 = FloatVector.zero(FLOATS);
+    FloatVector odd1 = FloatVector.zero(FLOATS);
+    FloatVector odd2 = FloatVector.zero(FLOATS);
+    FloatVector odd3 = FloatVector.zero(FLOATS);
     int pairs = steps / 2 * 2;
     for (int k = 0; k < pairs; k += 2) {
       long at = 4L * k;
-      FloatVector weight = Lanes.f32(w, wAt + (long) k * VectorWeights.STEP_BYTES);
-      even0 = weight.fma(broadcast(x, x0 + at), even0);
-      even1 = weight.fma(broadcast(x, x1 + at), even1);
-      even2 = weight.fma(broadcast(x, x2 + at), even2);
-      even3 = weight.fma(broadcast(x, x3 + at), even3);
-      FloatVector next = Lanes.f32(w, wAt + (k + 1L) * VectorWeights.STEP_BYTES);
-      odd0 = next.fma(broadcast(x, x0 + at + 4), odd0);
-      odd1 = next.fma(broadcast(x, x1 + at + 4), odd1);
-      odd2 = next.fma(broadcast(x, x2 + at + 4), odd2);
-      odd3 = next.fma(broadcast(x, x3 + at + 4), odd3);
+      FloatVector weight = fromMemorySegment(FLOATS, w, wAt + (long) k * VectorWeights.STEP_BYTES, ORDER);
+      even0 = weight.fma(broadcast(FLOATS, x.get(JAVA_FLOAT, x0 + at)), even0);
+      even1 = weight.fma(broadcast(FLOATS, x.get(JAVA_FLOAT, x1 + at)), even1);
+      even2 = weight.fma(broadcast(FLOATS, x.get(JAVA_FLOAT, x2 + at)), even2);
+      even3 = weight.fma(broadcast(FLOATS, x.get(JAVA_FLOAT, x3 + at)), even3);
+      FloatVector next = fromMemorySegment(FLOATS, w, wAt + (k + 1L) * VectorWeights.STEP_BYTES, ORDER);
+      odd0 = next.fma(broadcast(FLOATS, x.get(JAVA_FLOAT, x0 + at + 4)), odd0);
+      odd1 = next.fma(broadcast(FLOATS, x.get(JAVA_FLOAT, x1 + at + 4)), odd1);
+      odd2 = next.fma(broadcast(FLOATS, x.get(JAVA_FLOAT, x2 + at + 4)), odd2);
+      odd3 = next.fma(broadcast(FLOATS, x.get(JAVA_FLOAT, x3 + at + 4)), odd3);
     }
-    even0.add(odd0).intoMemorySegment(sums, PRODUCTS_AT, Lanes.ORDER);
-    even1.add(odd1).intoMemorySegment(sums, PRODUCTS_AT + Lanes.BYTES, Lanes.ORDER);
-    even2.add(odd2).intoMemorySegment(sums, PRODUCTS_AT + 2L * Lanes.BYTES, Lanes.ORDER);
-    even3.add(odd3).intoMemorySegment(sums, PRODUCTS_AT + 3L * Lanes.BYTES, Lanes.ORDER);
+    even0.add(odd0).intoMemorySegment(sums, PRODUCTS_AT, ORDER);
+    even1.add(odd1).intoMemorySegment(sums, PRODUCTS_AT + Lanes.BYTES, ORDER);
+    even2.add(odd2).intoMemorySegment(sums, PRODUCTS_AT + 2L * Lanes.BYTES, ORDER);
+    even3.add(odd3).intoMemorySegment(sums, PRODUCTS_AT + 3L * Lanes.BYTES, ORDER);
     for (int row = 0; row < TILE_ROWS; row++) {
       long at = sumAt + (long) row * VectorWeights.STEP_BYTES;
       addProducts(sums, PRODUCTS_AT + (long) row * Lanes.BYTES, at);
@@ -164,7 +167,8 @@ final class VectorMatmul {
   }
 
   private static void addProducts(MemorySegment sums, long products, long sumAt) {
-    Lanes.f32(sums, sumAt).add(Lanes.f32(sums, products)).intoMemorySegment(sums, sumAt, Lanes.ORDER);
+    FloatVector sum = fromMemorySegment(FLOATS, sums, sumAt, ORDER);
+    sum.add(fromMemorySegment(FLOATS, sums, products, ORDER)).intoMemorySegment(sums, sumAt, ORDER);
   }
 
   /** y = sums + bias (+ y), the columns that exist. */

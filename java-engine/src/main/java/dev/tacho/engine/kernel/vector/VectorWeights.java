@@ -1,5 +1,6 @@
 package dev.tacho.engine.kernel.vector;
 
+import static dev.tacho.engine.kernel.vector.Lanes.ORDER;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_FLOAT;
 
@@ -192,13 +193,14 @@ final class VectorWeights {
     for (int j = 0; j < elements; j += 4) {
       for (int lane = 0; lane < PANEL_ROWS; lane += Lanes.COUNT) {
         long offset = (long) lane * Integer.BYTES;
-        IntVector words = Lanes.ints(data, codes + (long) (j / 4) * STEP_BYTES + offset);
+        long from = codes + (long) (j / 4) * STEP_BYTES + offset;
+        IntVector words = IntVector.fromMemorySegment(Lanes.INTS, data, from, ORDER);
         long to = at + (long) j * STEP_BYTES + offset;
         for (int i = 0; i < 4; i++) {
           IntVector code =
               words.lanewise(VectorOperators.LSHL, 24 - 8 * i).lanewise(VectorOperators.ASHR, 24);
           FloatVector value = (FloatVector) code.convert(VectorOperators.I2F, 0);
-          value.intoMemorySegment(floats, to + (long) i * STEP_BYTES, Lanes.ORDER);
+          value.intoMemorySegment(floats, to + (long) i * STEP_BYTES, ORDER);
         }
       }
     }
@@ -209,12 +211,13 @@ final class VectorWeights {
     for (int j = 0; j < elements; j += 8) {
       for (int lane = 0; lane < PANEL_ROWS; lane += Lanes.COUNT) {
         long column = (long) lane * Integer.BYTES;
-        IntVector words = Lanes.ints(data, codes + (long) (j / 8) * STEP_BYTES + column);
+        long from = codes + (long) (j / 8) * STEP_BYTES + column;
+        IntVector words = IntVector.fromMemorySegment(Lanes.INTS, data, from, ORDER);
         long to = at + (long) j * STEP_BYTES + column;
         for (int i = 0; i < 8; i++) {
           IntVector code = words.lanewise(VectorOperators.LSHR, 4 * i).and(15).sub(offset);
           FloatVector value = (FloatVector) code.convert(VectorOperators.I2F, 0);
-          value.intoMemorySegment(floats, to + (long) i * STEP_BYTES, Lanes.ORDER);
+          value.intoMemorySegment(floats, to + (long) i * STEP_BYTES, ORDER);
         }
       }
     }
