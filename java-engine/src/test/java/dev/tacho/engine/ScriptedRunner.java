@@ -11,6 +11,7 @@ import dev.tacho.engine.scheduler.StepPlan;
 import dev.tacho.engine.scheduler.StepResult;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Consumer;
 import java.util.function.IntConsumer;
 import org.jspecify.annotations.Nullable;
 
@@ -47,6 +48,7 @@ final class ScriptedRunner implements ModelRunner {
   private volatile int nanStep;
   private volatile long gapNanos;
   private volatile IntConsumer launchHook = launch -> {};
+  private volatile Consumer<StepPlan> planHook = plan -> {};
   private volatile boolean closed;
 
   ScriptedRunner(Script script) {
@@ -77,6 +79,12 @@ final class ScriptedRunner implements ModelRunner {
   /** Runs before each launch; gets its number, from 1. What it throws refuses the launch. */
   ScriptedRunner atLaunch(IntConsumer newHook) {
     launchHook = newHook;
+    return this;
+  }
+
+  /** Sees each plan that is launched; it is the scheduler's and changes afterwards. */
+  ScriptedRunner seeing(Consumer<StepPlan> newHook) {
+    planHook = newHook;
     return this;
   }
 
@@ -113,6 +121,7 @@ final class ScriptedRunner implements ModelRunner {
     }
     int launch = launches.incrementAndGet();
     launchHook.accept(launch);
+    planHook.accept(plan);
     Step step = inFlight[launch % 2];
     step.size = plan.numSequences();
     if (step.size > step.samples.length) {
