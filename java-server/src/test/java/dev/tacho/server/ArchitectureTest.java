@@ -4,7 +4,6 @@ import static com.tngtech.archunit.base.DescribedPredicate.describe;
 import static com.tngtech.archunit.core.domain.JavaClass.Predicates.assignableTo;
 import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAPackage;
 import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAnyPackage;
-import static com.tngtech.archunit.lang.conditions.ArchConditions.notHaveRawParameterTypes;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.methods;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
@@ -24,6 +23,7 @@ import java.lang.foreign.AddressLayout;
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SymbolLookup;
+import java.util.List;
 import java.util.Set;
 import jdk.incubator.vector.Vector;
 import org.jspecify.annotations.NullMarked;
@@ -74,9 +74,10 @@ class ArchitectureTest {
           .resideInAPackage("dev.tacho..")
           .should()
           .notHaveRawReturnType(assignableTo(Vector.class))
-          .andShould(
-              notHaveRawParameterTypes(
-                  describe("with a vector", types -> types.stream().anyMatch(assignableTo(Vector.class)))));
+          .andShould()
+          .notHaveRawParameterTypes(
+              DescribedPredicate.<List<JavaClass>>describe(
+                  "with a vector", types -> types.stream().anyMatch(assignableTo(Vector.class))));
 
   @ArchTest
   static final ArchRule METRICS_KNOW_NO_ENGINE =
