@@ -199,7 +199,7 @@ class EngineMetricsSourceTest {
       }));
     }
     for (Thread thread : threads) {
-      thread.join();
+      Await.ended(thread);
     }
     assertThat(failures).isEmpty();
     assertThat(busy.exposition(ExpositionFormat.TEXT_0_0_4)).isEmpty();

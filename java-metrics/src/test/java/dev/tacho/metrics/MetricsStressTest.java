@@ -22,11 +22,11 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Recording, picking up, draining and scraping on threads of their own, with a collector that stands still once. */
-@Timeout(300)
+@Timeout(600)
 class MetricsStressTest {
   private static final int SEQUENCES = 64;
   private static final int LIFE_STEPS = 50;
-  private static final int SCRAPES = 2_000;
+  private static final int SCRAPES = 10_000;
   private static final long STEP_NANOS = 50_000;
   private static final double SHARE = 0.3;
 
@@ -91,30 +91,62 @@ class MetricsStressTest {
     }
   }
 
-  /** Returns the count of a family, and sees to it that it is that of the infinite bucket in every family. */
-  private static void check(String text) {
-    String infinite = "";
-    int counts = 0;
-    for (String line : text.lines().toList()) {
-      String value = line.substring(line.lastIndexOf(' ') + 1);
-      if (line.contains("le=\"+Inf\"")) {
-        infinite = value;
-      } else if (line.contains("_count{")) {
-        assertThat(value).as(line).isEqualTo(infinite);
-        counts++;
+  /** What a scrape says, read in one pass, as thousands are read while the engine runs. */
+  private static final class Reading {
+    private static final int MIN_HISTOGRAMS = 10;
+
+    private final String text;
+    private double accepted;
+    private double finished;
+    private double unfinished;
+    private double lost;
+
+    /** Reads a text, and sees to it that the count of every histogram is that of its infinite bucket. */
+    Reading(String text) {
+      this.text = text;
+      int counts = 0;
+      int bucket = 0;
+      int bucketEnd = 0;
+      for (int at = 0; at < text.length(); ) {
+        int end = text.indexOf('\n', at);
+        int labels = text.charAt(at) == '#' ? -1 : text.indexOf('{', at);
+        if (labels >= 0 && labels < end) {
+          if (text.startsWith("_bucket", labels - 7)) {
+            bucket = at;
+            bucketEnd = end;
+          } else if (text.startsWith("_count", labels - 6)) {
+            String infinite = text.substring(bucket, bucketEnd);
+            assertThat(infinite).contains("le=\"+Inf\"");
+            assertThat(value(end)).as(infinite).isEqualTo(value(bucketEnd));
+            counts++;
+          } else if (text.startsWith("tacho:requests_accepted_total{", at)) {
+            accepted += value(end);
+          } else if (text.startsWith("vllm:request_success_total{", at)) {
+            finished += value(end);
+          } else if (text.startsWith("vllm:num_requests_running{", at)
+              || text.startsWith("vllm:num_requests_waiting{", at)) {
+            unfinished += value(end);
+          } else if (text.startsWith("tacho:events_lost_total{", at)) {
+            lost += value(end);
+          }
+        }
+        at = end + 1;
       }
+      assertThat(counts).as("histograms").isGreaterThan(MIN_HISTOGRAMS);
     }
-    assertThat(counts).isGreaterThan(10);
+
+    private double value(int end) {
+      return Double.parseDouble(text.substring(text.lastIndexOf(' ', end) + 1, end));
+    }
+
+    void assertBalanced() {
+      assertThat(accepted - finished).as("accepted - finished = running + waiting").isEqualTo(unfinished);
+    }
   }
 
   private static double value(String text, String sample) {
     return text.lines().filter(line -> line.startsWith(sample))
         .mapToDouble(line -> Double.parseDouble(line.substring(line.lastIndexOf(' ') + 1))).sum();
-  }
-
-  private static void balanced(String text) {
-    assertThat(value(text, "tacho:requests_accepted_total{") - value(text, "vllm:request_success_total{"))
-        .isEqualTo(value(text, "vllm:num_requests_running{") + value(text, "vllm:num_requests_waiting{"));
   }
 
   @Test
@@ -129,10 +161,9 @@ class MetricsStressTest {
       threads.add(Thread.ofPlatform().start(() -> {
         try {
           while (!StressTime.isOver(end) || scrapes.get() < SCRAPES) {
-            String text = source.exposition(ExpositionFormat.TEXT_0_0_4);
-            check(text);
-            if (value(text, "tacho:events_lost_total{") == 0) {
-              balanced(text);
+            Reading scrape = new Reading(source.exposition(ExpositionFormat.TEXT_0_0_4));
+            if (scrape.lost == 0) {
+              scrape.assertBalanced();
             }
             scrapes.incrementAndGet();
           }
@@ -149,13 +180,11 @@ class MetricsStressTest {
     flood.set(true);
     collector.drainThen(() -> {
       long from = lastStep.get();
-      while (lastStep.get() - from < (80 << 20) / (SEQUENCES * 8)) {
-        LockSupport.parkNanos(STEP_NANOS);
-      }
+      Await.until("80 MiB are written", () -> lastStep.get() - from >= (80 << 20) / (SEQUENCES * 8));
     });
     done.set(true);
     for (Thread thread : threads) {
-      thread.join();
+      Await.ended(thread);
     }
     source.outputWriter().noMorePickUps(lastStep.get());
     source.outputWriter().commit();
@@ -165,8 +194,7 @@ class MetricsStressTest {
     assertThat(value(text, "vllm:generation_tokens_total{")).isEqualTo((double) tokens);
     assertThat(value(text, "vllm:request_success_total{")).isEqualTo((double) finished);
     assertThat(value(text, "tacho:requests_accepted_total{")).isEqualTo((double) accepted);
-    check(text);
-    balanced(text);
+    new Reading(text).assertBalanced();
     source.close();
   }
 }

@@ -50,14 +50,14 @@ class RecordingUserCasesTest {
       record(engine.events(), shape, 0);
       Thread holder = Thread.ofPlatform().start(() -> collector.drainThen(() -> {
         held.countDown();
-        await(recorded);
+        Await.open("the engine has recorded", recorded);
       }));
-      held.await();
+      Await.open("the lock is held", held);
       long before = threads.getCurrentThreadAllocatedBytes();
       record(engine.events(), shape, 1000);
       long allocated = threads.getCurrentThreadAllocatedBytes() - before;
       recorded.countDown();
-      holder.join();
+      Await.ended(holder);
       assertThat(allocated).as("bytes, while somebody holds the collector's lock").isZero();
     }
   }
@@ -69,14 +69,6 @@ class RecordingUserCasesTest {
         events.tokens(slot, 0, 1);
       }
       events.commit();
-    }
-  }
-
-  private static void await(CountDownLatch latch) {
-    try {
-      latch.await();
-    } catch (InterruptedException e) {
-      throw new IllegalStateException(e);
     }
   }
 }

@@ -7,6 +7,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.tacho.engine.Engine;
 import dev.tacho.engine.EngineConfig;
+import dev.tacho.metrics.Await;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.net.InetAddress;
@@ -17,7 +18,6 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -111,18 +111,6 @@ class HttpApiTest {
 
   private static double running() throws IOException, InterruptedException {
     return metric("vllm:num_requests_running{engine=\"0\",model_name=\"tacho-tales\"}");
-  }
-
-  private interface Condition {
-    boolean holds() throws IOException, InterruptedException;
-  }
-
-  private static void await(String what, Condition condition) throws IOException, InterruptedException {
-    long deadline = System.nanoTime() + Duration.ofSeconds(20).toNanos();
-    while (!condition.holds()) {
-      assertThat(System.nanoTime()).as("waiting until " + what).isLessThan(deadline);
-      Thread.onSpinWait();
-    }
   }
 
   @ParameterizedTest(name = "temperature {0}, seed {1}")
@@ -223,14 +211,14 @@ class HttpApiTest {
                   + body)
               .getBytes(StandardCharsets.UTF_8));
       out.flush();
-      await("the request runs", () -> running() > 0);
+      Await.until("the request runs", () -> running() > 0);
       if (sendsMore) {
         out.write("GET /health HTTP/1.1\r\n".getBytes(StandardCharsets.UTF_8));
         out.flush();
       }
     }
-    await("the request is aborted", () -> aborts() > before);
-    await("nothing runs", () -> running() == 0);
+    Await.until("the request is aborted", () -> aborts() > before);
+    Await.until("nothing runs", () -> running() == 0);
     assertThat(metric("vllm:kv_cache_usage_perc{engine=\"0\",model_name=\"tacho-tales\"}")).isZero();
   }
 

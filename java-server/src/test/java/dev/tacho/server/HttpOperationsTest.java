@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.tacho.engine.Engine;
 import dev.tacho.engine.EngineConfig;
+import dev.tacho.metrics.Await;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.Socket;
@@ -97,9 +98,7 @@ class HttpOperationsTest {
         .isEqualTo(1);
     CompletableFuture<HttpResponse<String>> held =
         client.sendAsync(completion(SHORT).build(), HttpResponse.BodyHandlers.ofString());
-    while (waiting() < 1) {
-      Thread.onSpinWait();
-    }
+    Await.until("a request waits", () -> waiting() >= 1);
     assertThat(post("/sleep?level=2&mode=keep").statusCode()).isEqualTo(200);
     assertThat(post("/wake_up?tags=kv_cache").statusCode()).isEqualTo(200);
     assertThat(send(request("/is_sleeping")).body()).isEqualTo("{\"is_sleeping\":true}");
@@ -211,9 +210,9 @@ class HttpOperationsTest {
     }
     send(request("/odd").method("BREW", HttpRequest.BodyPublishers.noBody()));
     // A request is counted when its answer is out, which the client may see first.
-    while (metric(ok) < oks + 2 || metric(bad) < bads + 1 || metric(strange) < stranges + 20) {
-      Thread.onSpinWait();
-    }
+    Await.until(
+        "all are counted",
+        () -> metric(ok) >= oks + 2 && metric(bad) >= bads + 1 && metric(strange) >= stranges + 20);
     assertThat(metric(ok)).isEqualTo(oks + 2);
     assertThat(metric(bad)).isEqualTo(bads + 1);
     assertThat(metric(timed)).isEqualTo(times + 3);

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tacho.engine.Engine;
 import dev.tacho.engine.EngineConfig;
+import dev.tacho.metrics.Await;
 import dev.tacho.metrics.perf.DevicePeaks;
 import dev.tacho.metrics.prometheus.PrometheusServer;
 import dev.tacho.metrics.prometheus.PromqlRecipes;
@@ -15,6 +16,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -63,7 +65,12 @@ class PrometheusTest {
                               .put("temperature", 0)
                               .put("ignore_eos", true))))
               .build();
-      statuses.add(client.sendAsync(request, HttpResponse.BodyHandlers.ofString()).join().statusCode());
+      statuses.add(
+          client
+              .sendAsync(request, HttpResponse.BodyHandlers.ofString())
+              .orTimeout(Await.SECONDS, TimeUnit.SECONDS)
+              .join()
+              .statusCode());
     }
   }
 
@@ -85,7 +92,7 @@ class PrometheusTest {
       } finally {
         ended.set(true);
         for (Thread each : clients) {
-          each.join();
+          Await.ended(each);
         }
       }
       assertThat(statuses).as("answers of the server").containsExactly(200);

@@ -2,6 +2,7 @@ package dev.tacho.metrics.logger;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tacho.metrics.Await;
 import dev.tacho.metrics.FakeEngine;
 import dev.tacho.metrics.collector.MetricsCollector;
 import dev.tacho.metrics.prometheus.MetricsRegistry;
@@ -20,7 +21,7 @@ class DetachedStatLoggerTest {
   private final MetricsRegistry registry = MetricsRegistry.create(MetricsCollector.onDemand());
 
   @Test
-  void aPlugInThatBlocksLagsAndDropsAndHoldsUpNobody() throws InterruptedException {
+  void aPlugInThatBlocksLagsAndDropsAndHoldsUpNobody() {
     CountDownLatch release = new CountDownLatch(1);
     CountDownLatch closed = new CountDownLatch(1);
     StatLogger blocking = new StatLogger() {
@@ -48,11 +49,11 @@ class DetachedStatLoggerTest {
       assertThat(engine.value("tacho:stat_logger_dropped_total")).isBetween(9.0, 10.0);
       release.countDown();
     }
-    closed.await();
+    Await.open("the plug-in is closed", closed);
   }
 
   @Test
-  void aPlugInSeesCopiesInOrderAndIsClosedLast() throws InterruptedException {
+  void aPlugInSeesCopiesInOrderAndIsClosedLast() {
     List<Integer> running = new CopyOnWriteArrayList<>();
     CountDownLatch closed = new CountDownLatch(1);
     StatLogger noting = new StatLogger() {
@@ -73,12 +74,12 @@ class DetachedStatLoggerTest {
       engine.snapshot(2, 0, 0, 1, 1);
       engine.snapshot(3, 0, 0, 1, 1);
     }
-    closed.await();
+    Await.open("the plug-in is closed", closed);
     assertThat(running).containsExactly(1, 2, 3);
   }
 
   @Test
-  void aPlugInThatThrowsIsCalledNoMore() throws InterruptedException {
+  void aPlugInThatThrowsIsCalledNoMore() {
     AtomicInteger calls = new AtomicInteger();
     CountDownLatch closed = new CountDownLatch(1);
     StatLogger failing = new StatLogger() {
@@ -98,7 +99,7 @@ class DetachedStatLoggerTest {
       engine.snapshot(2, 0, 0, 1, 1);
       assertThat(engine.value("vllm:num_requests_running")).isEqualTo(2);
     }
-    closed.await();
+    Await.open("the plug-in is closed", closed);
     assertThat(calls).hasValue(1);
   }
 }

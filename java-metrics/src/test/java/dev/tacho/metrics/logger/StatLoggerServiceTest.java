@@ -2,6 +2,7 @@ package dev.tacho.metrics.logger;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tacho.metrics.Await;
 import dev.tacho.metrics.EngineMetricsOptions;
 import dev.tacho.metrics.EngineMetricsSource;
 import dev.tacho.metrics.collector.MetricsCollector;
@@ -12,7 +13,6 @@ import java.net.URL;
 import java.net.URLClassLoader;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -52,9 +52,7 @@ class StatLoggerServiceTest {
       source.engineWriter().snapshot(9, 0, 0, 1, 1, 0, 0, 0);
       source.engineWriter().commit();
       assertThat(source.exposition(ExpositionFormat.TEXT_0_0_4)).doesNotContain("vllm:");
-      while (DiscoveredStatLogger.RUNNING.get() != 9) {
-        LockSupport.parkNanos(1_000_000);
-      }
+      Await.until("the plug-in has seen 9 running", () -> DiscoveredStatLogger.RUNNING.get() == 9);
     }
   }
 

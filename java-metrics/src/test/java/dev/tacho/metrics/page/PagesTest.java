@@ -3,6 +3,7 @@ package dev.tacho.metrics.page;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tacho.metrics.Await;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -10,6 +11,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -29,7 +31,7 @@ class PagesTest {
       }));
     }
     for (Thread thread : threads) {
-      thread.join();
+      Await.ended(thread);
     }
     assertThat(page.get(EngineCounter.REJECTED_REQUESTS)).isEqualTo(400_000);
     assertThat(page.get(extra)).isEqualTo(800_000);
@@ -117,7 +119,8 @@ class PagesTest {
     MetricsPage copy = new MetricsPage(cells);
     int whole = 0;
     double last = 0;
-    while (whole < 10_000) {
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(Await.SECONDS);
+    while (whole < 10_000 && System.nanoTime() - end < 0) {
       if (other.tryCopyTo(copy, () -> { })) {
         whole++;
         last = copy.get(0);
@@ -128,7 +131,8 @@ class PagesTest {
       }
     }
     done.set(true);
-    writer.join();
+    Await.ended(writer);
+    assertThat(whole).as("whole copies in %d s", Await.SECONDS).isEqualTo(10_000);
     assertThat(last).isPositive();
     assertThatThrownBy(() -> MetricsPage.ofOther(page.memory(), cells + 1)).hasMessageContaining("501");
   }

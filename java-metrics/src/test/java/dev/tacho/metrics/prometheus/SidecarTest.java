@@ -3,6 +3,7 @@ package dev.tacho.metrics.prometheus;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tacho.metrics.Await;
 import dev.tacho.metrics.EngineMetricsOptions;
 import dev.tacho.metrics.EngineMetricsSource;
 import dev.tacho.metrics.FakeEngine;
@@ -97,9 +98,7 @@ class SidecarTest {
       first.snapshot(7, 0, 0, 1, 1);
       first.source().registry().collector().drain();
       long firstUpdate = System.currentTimeMillis();
-      while (System.currentTimeMillis() == firstUpdate) {
-        Thread.onSpinWait();
-      }
+      Await.until("the clock has moved", () -> System.currentTimeMillis() != firstUpdate);
       second.snapshot(3, 0, 0, 1, 1);
       second.source().registry().collector().drain();
       assertThat(text())
@@ -209,7 +208,8 @@ class SidecarTest {
       source.engineWriter().commit();
       source.exposition(ExpositionFormat.TEXT_0_0_4);
       System.out.println("published");
-      Thread.currentThread().join();
+      // A parent that is gone does not kill.
+      Thread.sleep(Duration.ofSeconds(60));
     }
   }
 
