@@ -53,6 +53,8 @@ public final class EngineMetricsOptions {
   private final boolean discoverPlugIns;
   private final Consumer<EngineFamilies.Builder> moreFamilies;
   private final @Nullable Path directory;
+  private final @Nullable String graphMode;
+  private final List<Integer> captureSizes;
 
   private EngineMetricsOptions(Builder builder) {
     this.modelName = builder.modelName;
@@ -78,6 +80,8 @@ public final class EngineMetricsOptions {
     this.discoverPlugIns = builder.discoverPlugIns;
     this.moreFamilies = builder.moreFamilies;
     this.directory = builder.directory;
+    this.graphMode = builder.graphMode;
+    this.captureSizes = builder.captureSizes;
     this.cacheConfig = Collections.unmodifiableMap(new LinkedHashMap<>(builder.cacheConfig));
   }
 
@@ -183,7 +187,9 @@ public final class EngineMetricsOptions {
 
   /** What the log lines are about. */
   LogOptions logOptions() {
-    return LogOptions.of(device).withMfuMetrics(mfuMetrics).withMfuDetails(mfuDetails).withNansInLogits(nansInLogits);
+    LogOptions lines =
+        LogOptions.of(device).withMfuMetrics(mfuMetrics).withMfuDetails(mfuDetails).withNansInLogits(nansInLogits);
+    return graphMode == null ? lines : lines.withGraphs(graphMode, captureSizes);
   }
 
   /** Which families the engine publishes, and how. */
@@ -228,6 +234,8 @@ public final class EngineMetricsOptions {
     private boolean discoverPlugIns = true;
     private Consumer<EngineFamilies.Builder> moreFamilies = families -> { };
     private @Nullable Path directory;
+    private @Nullable String graphMode;
+    private List<Integer> captureSizes = List.of();
 
     private Builder(String modelName, int maxModelLen) {
       this.modelName = Objects.requireNonNull(modelName, "modelName");
@@ -389,6 +397,19 @@ public final class EngineMetricsOptions {
     /** True adds a debug log line with the parts of the estimated work; needs {@link #mfuMetrics}. */
     public Builder mfuDetails(boolean on) {
       mfuDetails = on;
+      return this;
+    }
+
+    /**
+     * Adds the table of the CUDA graphs that ran to the log (cudagraph-metrics); the engine then writes an {@link
+     * dev.tacho.metrics.event.EventWriter#graph} a step.
+     *
+     * @param mode which graphs it uses, as the table shows it
+     * @param sizes in tokens, for which it has captured graphs
+     */
+    public Builder cudagraphMetrics(String mode, List<Integer> sizes) {
+      graphMode = Objects.requireNonNull(mode, "mode");
+      captureSizes = List.copyOf(sizes);
       return this;
     }
 

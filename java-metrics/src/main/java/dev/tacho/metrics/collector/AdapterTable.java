@@ -3,23 +3,23 @@ package dev.tacho.metrics.collector;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 
 /** The adapters that open sequences use, in the order in which they came into use. One thread. */
 final class AdapterTable {
-  private final Map<Integer, Integer> openByAdapter = new LinkedHashMap<>();
+  private final Map<String, Integer> openByAdapter = new LinkedHashMap<>();
   private boolean changed;
 
-  /** A sequence was queued; 0 is no adapter. */
-  void opened(int adapter) {
-    if (adapter != 0 && openByAdapter.merge(adapter, 1, Integer::sum) == 1) {
+  /** A sequence was queued; null is no adapter, or one whose name was lost. */
+  void opened(@Nullable String adapter) {
+    if (adapter != null && openByAdapter.merge(adapter, 1, Integer::sum) == 1) {
       changed = true;
     }
   }
 
   /** A sequence ended. */
-  void closed(int adapter) {
-    if (adapter != 0 && openByAdapter.computeIfPresent(adapter, (key, open) -> open > 1 ? open - 1 : null) == null) {
+  void closed(@Nullable String adapter) {
+    if (adapter != null && openByAdapter.computeIfPresent(adapter, (key, open) -> open > 1 ? open - 1 : null) == null) {
       changed = true;
     }
   }
@@ -29,9 +29,9 @@ final class AdapterTable {
     return changed;
   }
 
-  /** Their names; a number whose name was lost is left out. */
-  List<String> names(Map<Integer, String> byNumber) {
+  /** Their names. */
+  List<String> names() {
     changed = false;
-    return openByAdapter.keySet().stream().map(byNumber::get).filter(Objects::nonNull).toList();
+    return List.copyOf(openByAdapter.keySet());
   }
 }

@@ -9,6 +9,7 @@ import dev.tacho.metrics.logger.StatLogger;
 import dev.tacho.metrics.perf.PerfEstimator;
 import dev.tacho.metrics.ring.RecordConsumer;
 import dev.tacho.metrics.stats.FinishedRequestStats;
+import dev.tacho.metrics.stats.GraphStat;
 import dev.tacho.metrics.stats.IterationDetails;
 import dev.tacho.metrics.stats.IterationStats;
 import dev.tacho.metrics.stats.RequestTimeline;
@@ -149,6 +150,8 @@ final class EventSink {
       case DETAILS -> scheduler.details(new IterationDetails(record.detailsIndex(), record.contextRequests(),
           record.contextTokens(), record.generationRequests(), record.generationTokens(),
           record.elapsedNanos() / NANOS_IN_A_MILLISECOND, false, 0, 0));
+      case GRAPH -> scheduler.graph(new GraphStat(record.graphTokens(), record.paddedTokens(),
+          record.paddedTokens() - record.graphTokens(), record.graphMode().name()));
       case PICK_UP, STOPPED -> throw new IllegalStateException(type + " in the ring of the engine thread");
     }
     return record.bytes();
@@ -191,10 +194,11 @@ final class EventSink {
       known.queuedAgain(record.nanos());
       return;
     }
+    String adapter = names.get(record.adapter());
     RequestTimeline timeline = new RequestTimeline(record.nanos(), record.arrivalNanos(), record.promptTokens(),
-        record.maxTokens(), record.parent(), record.n(), record.adapter());
+        record.maxTokens(), record.parent(), record.n(), adapter);
     iteration.addAccepted();
-    adapters.opened(record.adapter());
+    adapters.opened(adapter);
     RequestTimeline lost = timelines.add(record.slot(), record.generation(), timeline);
     if (lost != null) {
       parents.ended(lost);
@@ -295,7 +299,7 @@ final class EventSink {
     scheduler.queues(record.running(), record.waiting(), record.deferred());
     scheduler.kvCache(record.freeBlocks(), record.blocks());
     if (adapters.hasChanged()) {
-      scheduler.adapters(adapters.names(names));
+      scheduler.adapters(adapters.names());
     }
     scheduler.prefixCache().add(record.lookups(), record.queriedTokens(), record.hitTokens());
     out.record(engineIndex, scheduler, null);

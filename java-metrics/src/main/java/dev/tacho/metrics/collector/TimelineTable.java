@@ -12,7 +12,7 @@ import org.jspecify.annotations.Nullable;
 final class TimelineTable {
   private @Nullable Entry[] slots = new @Nullable Entry[64];
   private int size;
-  private final Entry waiting = new Entry(0, new RequestTimeline(0, 0, 0, 0, 0, 1, 0));
+  private final Entry waiting = new Entry(0, new RequestTimeline(0, 0, 0, 0, 0, 1, null));
   private final Entry running = new Entry(0, waiting.timeline);
 
   @Nullable RequestTimeline find(int slot, int generation) {

@@ -42,6 +42,8 @@ import java.util.Arrays;
  *  DETAILS, 40 bytes
  *     0 word | 8 index | 16 context requests | 20 context tokens | 24 generation requests | 28 generation tokens
  *    32 elapsed nanos
+ *  GRAPH, 16 bytes: argument = graph mode
+ *     0 word | 8 tokens | 12 tokens of the graph
  * </pre>
  *
  * <p>Fields of 4 bytes at multiples of 4, of 8 bytes at multiples of 8. STEP sums: T tokens, C contexts after the step,
@@ -74,12 +76,17 @@ public final class EventDescriptor {
   /** Length of DETAILS. */
   public static final int DETAILS_BYTES = 40;
 
+  /** Length of GRAPH. */
+  public static final int GRAPH_BYTES = 16;
+
   /** The largest slot. */
   public static final int MAX_SLOT = (1 << 24) - 1;
   /** The longest draft, in tokens. */
   public static final int MAX_DRAFT_TOKENS = (1 << 8) - 1;
   /** The largest argument of a word. */
   public static final int MAX_ARGUMENT = (1 << 16) - 1;
+  /** Interned strings that have a number at a time. */
+  public static final int MAX_NAMES = 1024;
   /** The longest interned string, in UTF-8 bytes; longer ones are cut. */
   public static final int MAX_NAME_BYTES = 1024;
 
@@ -133,6 +140,9 @@ public final class EventDescriptor {
   static final int DETAILS_GENERATION_REQUESTS = 24;
   static final int DETAILS_GENERATION_TOKENS = 28;
   static final int DETAILS_NANOS = 32;
+
+  static final int GRAPH_TOKENS = 8;
+  static final int GRAPH_PADDED = 12;
 
   // Fields are aligned; layouts that do not ask for it save a check with each access.
   static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);

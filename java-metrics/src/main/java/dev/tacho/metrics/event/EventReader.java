@@ -251,6 +251,21 @@ public final class EventReader {
     return longAt(EventDescriptor.DETAILS_NANOS);
   }
 
+  /** GRAPH: kind of the graph. */
+  public GraphMode graphMode() {
+    return GraphMode.of(argument());
+  }
+
+  /** GRAPH: tokens of the step. */
+  public int graphTokens() {
+    return intAt(EventDescriptor.GRAPH_TOKENS);
+  }
+
+  /** GRAPH: tokens for which the graph was captured. */
+  public int paddedTokens() {
+    return intAt(EventDescriptor.GRAPH_PADDED);
+  }
+
   /** REQUEST_ID: the id. */
   public RequestId requestId() {
     return RequestId.read(memory, at + EventDescriptor.FIRST, argument());

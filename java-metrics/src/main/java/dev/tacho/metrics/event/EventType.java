@@ -38,7 +38,9 @@ public enum EventType {
   /** What a step worked on; precedes the SNAPSHOT. */
   DETAILS(16, EventDescriptor.DETAILS_BYTES, "step index, context and generation requests and tokens, nanoseconds"),
   /** What the request of a sequence is called; follows its QUEUED. */
-  REQUEST_ID(17, 0, "UTF-8 bytes");
+  REQUEST_ID(17, 0, "UTF-8 bytes"),
+  /** A captured graph ran the step, or might have; precedes the SNAPSHOT. */
+  GRAPH(18, EventDescriptor.GRAPH_BYTES, "graph mode, tokens of the step and of the graph");
 
   private static final EventType[] BY_ID = byId();
 

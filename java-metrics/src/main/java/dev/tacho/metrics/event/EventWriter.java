@@ -4,8 +4,6 @@ import dev.tacho.metrics.ring.EventRing;
 import dev.tacho.metrics.ring.RingDescriptor;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.util.HashMap;
-import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -33,7 +31,7 @@ public final class EventWriter {
   private final @Nullable EventRing ring;
   private final long[] words;
   private int gathered = NOT_GATHERING;
-  private final Map<String, Integer> names = new HashMap<>();
+  private final NameTable names = new NameTable();
   private long lostWhenNamed;
 
   private EventWriter(@Nullable EventRing ring) {
@@ -276,6 +274,27 @@ public final class EventWriter {
   }
 
   /**
+   * A captured graph ran a step, or might have; before its {@link #snapshot}. Only if somebody asked for it.
+   *
+   * @param tokens of the step
+   * @param paddedTokens for which the graph was captured, at least {@code tokens}
+   * @param mode kind of the graph
+   */
+  public void graph(int tokens, int paddedTokens, GraphMode mode) {
+    EventRing to = ring;
+    if (to == null) {
+      return;
+    }
+    long at = claim(to, EventDescriptor.GRAPH_BYTES);
+    if (at >= 0) {
+      MemorySegment memory = to.memory();
+      put(memory, at, EventDescriptor.word(EventType.GRAPH, mode.id(), 0, 0));
+      put(memory, at + EventDescriptor.GRAPH_TOKENS, tokens);
+      put(memory, at + EventDescriptor.GRAPH_PADDED, paddedTokens);
+    }
+  }
+
+  /**
    * A sequence ended with its output in the step written last; one that wrote no {@link #tokens} there (its step
    * failed) counts as an output without tokens. Its times are observed: only for sequences that were scheduled; the
    * others end with {@link #ended}.
@@ -361,11 +380,12 @@ public final class EventWriter {
   }
 
   /**
-   * The number that stands for a string, told to the reader before its first use. Allocates on first use only; for
-   * names of which there are few.
+   * The number that stands for a string in the next {@link #queued}, told to the reader before its first use. Of more
+   * than {@value EventDescriptor#MAX_NAMES} names those used last keep their numbers; another's number may stand for a
+   * new name, so it is asked for anew with each use. Allocates when a name gets a number.
    *
    * @param name cut after {@value EventDescriptor#MAX_NAME_BYTES} bytes of UTF-8
-   * @return a number from 1
+   * @return a number in [1, {@value EventDescriptor#MAX_NAMES}]; 0 if nothing is recorded
    */
   public int name(String name) {
     EventRing to = ring;
@@ -377,12 +397,11 @@ public final class EventWriter {
       lostWhenNamed = to.lostRecords();
       names.forEach((text, id) -> tell(to, text, id));
     }
-    Integer known = names.get(name);
-    if (known != null) {
+    int known = names.find(name);
+    if (known != NameTable.NONE) {
       return known;
     }
-    int id = names.size() + 1;
-    names.put(name, id);
+    int id = names.add(name);
     tell(to, name, id);
     return id;
   }

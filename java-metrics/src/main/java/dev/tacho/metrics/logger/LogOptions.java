@@ -42,6 +42,16 @@ public record LogOptions(String device, boolean mfuMetrics, boolean mfuDetails, 
     return new LogOptions(device, mfuMetrics, mfuDetails, on, diffusion, graphMode, captureSizes);
   }
 
+  /**
+   * The same with the table of CUDA graphs.
+   *
+   * @param mode which of them are used
+   * @param sizes in tokens, for which they were captured
+   */
+  public LogOptions withGraphs(String mode, List<Integer> sizes) {
+    return new LogOptions(device, mfuMetrics, mfuDetails, nansInLogits, diffusion, mode, sizes);
+  }
+
   /** The device as a line names it. */
   String deviceName() {
     return device.equalsIgnoreCase("cuda") ? "GPU" : device.toUpperCase(Locale.ROOT);

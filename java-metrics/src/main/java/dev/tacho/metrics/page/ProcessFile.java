@@ -82,6 +82,7 @@ public final class ProcessFile {
   private static final int DATA_ALIGNMENT = 4096;
   private static final long START_TOLERANCE_MILLIS = 2000;
   private static final int ZEROS = 1 << 16;
+  private static final String TEMPORARY = ".tmp";
   private static final AtomicInteger NUMBERS = new AtomicInteger();
 
   private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG.withOrder(ByteOrder.LITTLE_ENDIAN);
@@ -126,7 +127,7 @@ public final class ProcessFile {
     ProcessHandle self = ProcessHandle.current();
     long start = startMillis(self);
     String name = "tacho-" + self.pid() + "-" + start + "-" + NUMBERS.incrementAndGet() + kind.suffix;
-    Path temporary = directory.resolve(name + ".tmp");
+    Path temporary = directory.resolve(name + TEMPORARY);
     Path path = directory.resolve(name);
     byte[] text = names.getBytes(StandardCharsets.UTF_8);
     int data = (NAMES + text.length + DATA_ALIGNMENT - 1) / DATA_ALIGNMENT * DATA_ALIGNMENT;
@@ -301,8 +302,8 @@ public final class ProcessFile {
   }
 
   /**
-   * Deletes the files that dead processes left in a directory. One whose process cannot be seen from here must have
-   * told no time for {@value #REAP_MILLIS} ms.
+   * Deletes the files that dead processes left in a directory, unfinished ones too. One whose process cannot be seen
+   * from here must have given no sign of life for {@value #REAP_MILLIS} ms: told no time, and not been written.
    *
    * @return how many
    * @throws IOException if the directory cannot be read
@@ -310,7 +311,7 @@ public final class ProcessFile {
   public static int reap(Path directory) throws IOException {
     int reaped = 0;
     for (Kind kind : Kind.values()) {
-      try (DirectoryStream<Path> paths = Files.newDirectoryStream(directory, "tacho-*" + kind.suffix)) {
+      try (DirectoryStream<Path> paths = Files.newDirectoryStream(directory, "tacho-*" + kind.suffix + "{,.tmp}")) {
         for (Path path : paths) {
           if (isToBeReaped(path, kind)) {
             Files.deleteIfExists(path);
@@ -325,8 +326,17 @@ public final class ProcessFile {
   private static boolean isToBeReaped(Path path, Kind kind) {
     try {
       ProcessFile file = open(path, kind);
-      return file.isStale() && (file.isOfThisNamespace()
-          || System.currentTimeMillis() - file.header.get(LONG, WALL) > REAP_MILLIS);
+      return file.isStale() && (file.isOfThisNamespace() || isSilent(path, file.header.get(LONG, WALL)));
+    } catch (IOException e) {
+      // Unfinished, it may lack its header, and then nobody knows whose it is.
+      return path.toString().endsWith(TEMPORARY) && isSilent(path, 0);
+    }
+  }
+
+  private static boolean isSilent(Path path, long toldMillis) {
+    try {
+      long written = Files.getLastModifiedTime(path).toMillis();
+      return System.currentTimeMillis() - Math.max(toldMillis, written) > REAP_MILLIS;
     } catch (IOException e) {
       return false;
     }

@@ -18,7 +18,7 @@ public final class RequestTimeline {
   private final int maxTokens;
   private final int parent;
   private final int n;
-  private final int adapter;
+  private final @Nullable String adapter;
 
   private long queuedNanos;
   private long scheduledNanos;
@@ -43,10 +43,10 @@ public final class RequestTimeline {
    * @param maxTokens limit of generated tokens, 0 if none
    * @param parent number of the request that this is one of n of, 0 if it stands alone
    * @param n sequences of the request
-   * @param adapter number of the name of its adapter, 0 if none
+   * @param adapter name of its adapter, or null
    */
   public RequestTimeline(long queuedNanos, long arrivalNanos, int promptTokens, int maxTokens, int parent, int n,
-      int adapter) {
+      @Nullable String adapter) {
     this.queuedNanos = queuedNanos;
     this.arrivalNanos = arrivalNanos;
     this.promptTokens = promptTokens;
@@ -207,8 +207,8 @@ public final class RequestTimeline {
     return n;
   }
 
-  /** Number of the name of its adapter, 0 if none. */
-  public int adapter() {
+  /** Name of its adapter, or null. */
+  public @Nullable String adapter() {
     return adapter;
   }
 

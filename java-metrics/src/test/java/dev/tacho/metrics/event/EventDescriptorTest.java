@@ -30,7 +30,8 @@ class EventDescriptorTest {
       assertThat(type.bytes() % 8).isZero();
     }
     assertThat(ids).isEqualTo("1=NAME 2=QUEUED 3=SCHEDULED 4=PREEMPTED 5=STEP 6=TOKENS 7=PREFILL_STATS 8=CORRUPTED "
-        + "9=FINISHED 10=ENDED 11=SNAPSHOT 12=PICK_UP 13=STOPPED 14=DRAFT 15=EVICTED 16=DETAILS 17=REQUEST_ID ");
+        + "9=FINISHED 10=ENDED 11=SNAPSHOT 12=PICK_UP 13=STOPPED 14=DRAFT 15=EVICTED 16=DETAILS 17=REQUEST_ID "
+        + "18=GRAPH ");
   }
 
   @Test
@@ -160,6 +161,15 @@ class EventDescriptorTest {
       assertThat(longs(m, at + 8, 1)).containsExactly(7);
       assertThat(ints(m, at + 16, 4)).containsExactly(1, 2, 3, 4);
       assertThat(longs(m, at + 32, 1)).containsExactly(5);
+    });
+  }
+
+  @Test
+  void graph() {
+    check(w -> w.graph(5, 8, GraphMode.PIECEWISE), 16, (m, at) -> {
+      assertThat(m.get(LONG, at)).isEqualTo(0x01_12L);
+      assertThat(ints(m, at + 8, 2)).containsExactly(5, 8);
+      assertThat(new EventReader().wrap(m, at).graphMode()).isEqualTo(GraphMode.PIECEWISE);
     });
   }
 

@@ -13,6 +13,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.FileTime;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
 import java.util.stream.Stream;
@@ -104,6 +105,27 @@ class ProcessFileTest {
       channel.write(longAt(System.currentTimeMillis() - 3_600_000), 56);
     }
     assertThat(ProcessFile.open(path, ProcessFile.Kind.PAGE).isStale()).as("silent for an hour").isTrue();
+  }
+
+  /** A process that is killed while it makes a file leaves it with or without its header. */
+  @Test
+  void unfinishedFilesOfDeadProcessesAreReaped() throws IOException {
+    FileTime longAgo = FileTime.fromMillis(System.currentTimeMillis() - ProcessFile.REAP_MILLIS - 60_000);
+    Path whole = ProcessFile.create(directory, ProcessFile.Kind.RING, "n", file -> file.append(64)).file().path();
+    byte[] bytes = Files.readAllBytes(whole);
+    Path ofLiving = Files.write(directory.resolve("tacho-1-1-1.ring.tmp"), bytes);
+    Files.setLastModifiedTime(ofLiving, longAgo);
+    ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN).putLong(16, Long.MAX_VALUE);
+    Path ofDead = Files.write(directory.resolve("tacho-2-1-1.ring.tmp"), bytes);
+    Path headless = Files.write(directory.resolve("tacho-3-1-1.page.tmp"), new byte[4096]);
+    Path headlessLongAgo = Files.write(directory.resolve("tacho-4-1-1.page.tmp"), new byte[10]);
+    Files.setLastModifiedTime(headlessLongAgo, longAgo);
+    Path foreign = Files.write(directory.resolve("tacho-notes.txt.tmp"), new byte[10]);
+    Files.setLastModifiedTime(foreign, longAgo);
+    assertThat(ProcessFile.reap(directory)).isEqualTo(2);
+    assertThat(ofDead).doesNotExist();
+    assertThat(headlessLongAgo).doesNotExist();
+    assertThat(files()).containsExactlyInAnyOrder(whole, ofLiving, headless, foreign);
   }
 
   private static ByteBuffer longAt(long value) {

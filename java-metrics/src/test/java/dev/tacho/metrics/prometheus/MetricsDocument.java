@@ -273,7 +273,13 @@ final class MetricsDocument {
     for (List<String> row : DIFFERENCES) {
       page.append("| ").append(String.join(" | ", row)).append(" |\n");
     }
-    page.append('\n');
+    page.append("""
+
+        Families of parts that an engine on the JVM does not have are left out: those of the KV connectors Mooncake,
+        HF3FS, HiSparse and UMBP, of websocket connections, and of the Python interpreter (`python_*`), in whose place
+        the JVM's stand.
+
+        """);
   }
 
   private static void recipes(StringBuilder page) {

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tacho.metrics.FakeEngine;
 import dev.tacho.metrics.collector.MetricsCollector;
+import dev.tacho.metrics.event.EventDescriptor;
 import dev.tacho.metrics.event.FinishReason;
 import dev.tacho.metrics.stats.OffloadSeries;
 import java.util.List;
@@ -64,6 +65,35 @@ class OddNamesTest {
       engine.snapshot(0, 0, 0, 1, 1);
       assertThat(series("vllm:lora_requests_info{")).singleElement().asString()
           .contains("running_lora_adapters=\"\"");
+    }
+  }
+
+  /** Numbers of names are few and are given out anew; an adapter in use keeps its name all the same. */
+  @ParameterizedTest
+  @ValueSource(longs = 14)
+  void anAdapterInUseKeepsItsNameWhileOthersComeAndGo(long seed) {
+    Random random = new Random(seed);
+    try (FakeEngine engine = new FakeEngine(0, registry, o -> o.maxAdapters(4))) {
+      engine.events().queued(0, 0, 0, 0, 1, 1, 0, 1, engine.events().name("keeper"));
+      for (int i = 1; i <= NAMES; i++) {
+        int number = engine.events().name(i + odd(random));
+        assertThat(number).isBetween(1, EventDescriptor.MAX_NAMES);
+        engine.events().queued(1, i, i, i, 1, 1, 0, 1, number);
+        engine.events().ended(1, i, FinishReason.ABORT);
+        engine.events().commit();
+        if (i % 500 == 0) {
+          engine.snapshot(1, 0, 0, 1, 1);
+          registry.collector().drain();
+        }
+      }
+      engine.snapshot(1, 0, 0, 1, 1);
+      assertThat(series("vllm:lora_requests_info{")).singleElement().asString()
+          .contains("running_lora_adapters=\"keeper\"");
+      engine.events().queued(2, 0, 0, 0, 1, 1, 0, 1, engine.events().name("keeper"));
+      engine.events().ended(0, 0, FinishReason.ABORT);
+      engine.snapshot(1, 0, 0, 1, 1);
+      assertThat(series("vllm:lora_requests_info{")).singleElement().asString()
+          .contains("running_lora_adapters=\"keeper\"");
     }
   }
 
