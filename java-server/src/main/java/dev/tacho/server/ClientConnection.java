@@ -31,7 +31,7 @@ import org.jspecify.annotations.Nullable;
  * the client closes. What it reads instead, the beginning of a next request, is what the connection's own thread gets
  * next, and another read follows.
  *
- * <p>{@link #selector()} must be among the server's connection selectors. A handler calls {@link #watch} on the thread
+ * <p>{@link #selector} must be among the server's connection selectors. A handler calls {@link #watch} on the thread
  * that handles the request.
  */
 final class ClientConnection {
@@ -39,9 +39,13 @@ final class ClientConnection {
 
   private ClientConnection() {}
 
-  /** HTTP/1.1 as Helidon does it, over connections that can be watched. */
-  static ServerConnectionSelector selector() {
-    return new Selector(Http1ConnectionSelector.builder().config(Http1Config.create()).build());
+  /**
+   * HTTP/1.1 as Helidon does it, over connections that can be watched.
+   *
+   * @param writes has an eye on what is written to them
+   */
+  static ServerConnectionSelector selector(WriteWatch writes) {
+    return new Selector(Http1ConnectionSelector.builder().config(Http1Config.create()).build(), writes);
   }
 
   /**
@@ -61,9 +65,6 @@ final class ClientConnection {
   interface Watch extends AutoCloseable {
     @Override
     void close();
-
-    /** Closes the connection, so that reads and writes under way fail. Any thread. */
-    void disconnect();
   }
 
   /** Reads of one connection, the next few of which may be started early. Used by the connection's thread. */
@@ -72,13 +73,11 @@ final class ClientConnection {
     private static final int MAX_EARLY_READS = 8;
 
     private final DataReader source;
-    private final HelidonSocket socket;
     private final DataReader reader = new DataReader(this::next);
     private final Deque<CompletableFuture<byte @Nullable []>> early = new ArrayDeque<>();
 
-    ReadAhead(DataReader source, HelidonSocket socket) {
+    ReadAhead(DataReader source) {
       this.source = source;
-      this.socket = socket;
     }
 
     Watch watch(Runnable gone) {
@@ -102,21 +101,13 @@ final class ClientConnection {
         last = early.getLast();
       }
       follow(last, closed, once);
-      return new Watch() {
-        @Override
-        public void close() {
-          boolean open;
-          synchronized (ReadAhead.this) {
-            open = closed.complete(null);
-          }
-          if (!open) {
-            called.join();
-          }
+      return () -> {
+        boolean open;
+        synchronized (ReadAhead.this) {
+          open = closed.complete(null);
         }
-
-        @Override
-        public void disconnect() {
-          socket.close();
+        if (!open) {
+          called.join();
         }
       };
     }
@@ -165,7 +156,7 @@ final class ClientConnection {
     }
   }
 
-  private record Selector(Http1ConnectionSelector http1) implements ServerConnectionSelector {
+  private record Selector(Http1ConnectionSelector http1, WriteWatch writes) implements ServerConnectionSelector {
     @Override
     public int bytesToIdentifyConnection() {
       return http1.bytesToIdentifyConnection();
@@ -188,8 +179,9 @@ final class ClientConnection {
       if (http1.supports(BufferData.create(head)) == Support.UNSUPPORTED) {
         return new UnknownProtocol(context.dataWriter(), new String(head, StandardCharsets.ISO_8859_1));
       }
-      ReadAhead reads = new ReadAhead(context.dataReader(), context.serverSocket());
-      return new Connection(http1.connection(new Context(context, reads.reader)), reads);
+      ReadAhead reads = new ReadAhead(context.dataReader());
+      WriteWatch.Writer writer = writes.over(context.dataWriter(), context.serverSocket()::close);
+      return new Connection(http1.connection(new Context(context, reads.reader, writer)), reads, writer);
     }
   }
 
@@ -221,7 +213,8 @@ final class ClientConnection {
     public void close(boolean interrupt) {}
   }
 
-  private record Connection(ServerConnection http1, ReadAhead reads) implements ServerConnection {
+  private record Connection(ServerConnection http1, ReadAhead reads, WriteWatch.Writer writer)
+      implements ServerConnection {
     @Override
     public void handle(Limit limit) throws InterruptedException {
       CURRENT.set(reads);
@@ -229,6 +222,7 @@ final class ClientConnection {
         http1.handle(limit);
       } finally {
         CURRENT.remove();
+        writer.ended();
       }
     }
 
@@ -243,8 +237,9 @@ final class ClientConnection {
     }
   }
 
-  /** The context of a connection with another reader. */
-  private record Context(ConnectionContext context, DataReader dataReader) implements ConnectionContext {
+  /** The context of a connection with another reader and another writer. */
+  private record Context(ConnectionContext context, DataReader dataReader, DataWriter dataWriter)
+      implements ConnectionContext {
     @Override
     public ListenerContext listenerContext() {
       return context.listenerContext();
@@ -253,11 +248,6 @@ final class ClientConnection {
     @Override
     public ExecutorService executor() {
       return context.executor();
-    }
-
-    @Override
-    public DataWriter dataWriter() {
-      return context.dataWriter();
     }
 
     @Override

@@ -42,11 +42,9 @@ final class CompletionsHandler implements Handler {
   private static final HeaderName RANK = HeaderNames.create("X-data-parallel-rank");
 
   private final Engine engine;
-  private final WriteWatch writes;
 
-  CompletionsHandler(Engine engine, WriteWatch writes) {
+  CompletionsHandler(Engine engine) {
     this.engine = engine;
-    this.writes = writes;
   }
 
   @Override
@@ -61,26 +59,23 @@ final class CompletionsHandler implements Handler {
     }
     String base = body.requestId() == null ? UUID.randomUUID().toString().replace("-", "") : body.requestId();
     String id = "cmpl-" + base;
-    List<GenerationHandle> handles = new ArrayList<>();
+    Handles handles = new Handles();
     OptionalInt rank = rank(request);
-    try (ClientConnection.Watch client = ClientConnection.watch(() -> cancelAll(handles));
-        WriteWatch.Answer answer = writes.answer(client::disconnect)) {
-      submitAll(body, id, rank, handles);
+    try (ClientConnection.Watch _ = ClientConnection.watch(handles::cancel)) {
+      List<GenerationHandle> submitted = submitAll(body, id, rank, handles);
       CompletionJson json =
           new CompletionJson(id, Instant.now().getEpochSecond(), engine.modelName(), body.sampling().n());
       if (body.stream()) {
-        stream(body, handles, json, answer, response);
+        stream(body, submitted, json, response);
       } else {
-        byte[] whole = Json.bytes(json.whole(completions(handles)));
-        answer.begin();
+        byte[] whole = Json.bytes(json.whole(completions(submitted)));
         response.header(HeaderNames.CONTENT_TYPE, "application/json").send(whole);
-        answer.end();
       }
     } catch (UncheckedIOException e) {
       // Nothing else would keep Helidon from warning, with a stack trace, that no error can be sent.
       throw new CloseConnectionException("the client has gone away", e);
     } finally {
-      cancelAll(handles);
+      handles.cancel();
     }
   }
 
@@ -113,37 +108,31 @@ final class CompletionsHandler implements Handler {
   }
 
   /** Submits a request for each prompt and waits until all are accepted, so that a refusal is still an HTTP status. */
-  private void submitAll(CompletionRequest body, String id, OptionalInt rank, List<GenerationHandle> handles) {
+  private List<GenerationHandle> submitAll(CompletionRequest body, String id, OptionalInt rank, Handles handles) {
     int prompts = body.prompts().size();
     for (int i = 0; i < prompts; i++) {
-      GenerationHandle handle = engine.submit(body.toGeneration(i, prompts == 1 ? id : id + "-" + i, rank));
-      synchronized (handles) {
-        handles.add(handle);
+      if (!handles.add(engine.submit(body.toGeneration(i, prompts == 1 ? id : id + "-" + i, rank)))) {
+        throw new CloseConnectionException("the client has gone away");
       }
     }
-    for (GenerationHandle handle : handles) {
+    List<GenerationHandle> submitted = handles.all();
+    for (GenerationHandle handle : submitted) {
       Futures.join(handle.accepted());
     }
-  }
-
-  private static void cancelAll(List<GenerationHandle> handles) {
-    synchronized (handles) {
-      handles.forEach(GenerationHandle::cancel);
-    }
+    return submitted;
   }
 
   private static void stream(
       CompletionRequest body,
       List<GenerationHandle> handles,
       CompletionJson json,
-      WriteWatch.Answer answer,
       ServerResponse response) {
     response
         .status(Status.OK_200)
         .header(HeaderNames.CONTENT_TYPE, "text/event-stream; charset=utf-8")
         .header(HeaderNames.CACHE_CONTROL, "no-cache");
     try (OutputStream out = response.outputStream()) {
-      EventStream events = new EventStream(out, answer);
+      EventStream events = new EventStream(out);
       try {
         readAll(
             handles,
@@ -188,7 +177,7 @@ final class CompletionsHandler implements Handler {
       try {
         Futures.join(reader);
       } catch (RuntimeException e) {
-        cancelAll(handles);
+        handles.forEach(GenerationHandle::cancel);
         readers.forEach(CompletionsHandler::awaitQuietly);
         throw e;
       }
@@ -215,12 +204,10 @@ final class CompletionsHandler implements Handler {
   /** Server-sent events on one response; any thread may send. */
   private static final class EventStream {
     private final OutputStream out;
-    private final WriteWatch.Answer answer;
     private final ReentrantLock lock = new ReentrantLock();
 
-    EventStream(OutputStream out, WriteWatch.Answer answer) {
+    EventStream(OutputStream out) {
       this.out = out;
-      this.answer = answer;
     }
 
     void send(JsonNode event) {
@@ -234,7 +221,6 @@ final class CompletionsHandler implements Handler {
     private void write(byte[]... parts) {
       lock.lock();
       try {
-        answer.begin();
         for (byte[] part : parts) {
           out.write(part);
         }
@@ -242,7 +228,6 @@ final class CompletionsHandler implements Handler {
       } catch (IOException e) {
         throw new UncheckedIOException(e);
       } finally {
-        answer.end();
         lock.unlock();
       }
     }

@@ -83,7 +83,7 @@ public final class HttpApi implements AutoCloseable {
             .maxPayloadSize(MAX_BODY_BYTES)
             .shutdownHook(false)
             .shutdownGracePeriod(Duration.ofSeconds(1))
-            .addConnectionSelector(ClientConnection.selector())
+            .addConnectionSelector(ClientConnection.selector(writes))
             .directHandlers(HttpApi::answerOutsideRouting)
             .routing(this::route)
             .build();
@@ -164,7 +164,7 @@ public final class HttpApi implements AutoCloseable {
 
   private void route(HttpRouting.Builder routing) {
     routing.addFilter(this::count).addFilter(HttpApi::closeIfAsked).addFilter(HttpApi::checkLength);
-    CompletionsHandler completions = new CompletionsHandler(engine, writes);
+    CompletionsHandler completions = new CompletionsHandler(engine);
     serve(routing, Method.POST, "/v1/completions", completions);
     serve(routing, Method.GET, "/v1/models", this::models);
     serve(routing, Method.GET, "/health", this::health);
