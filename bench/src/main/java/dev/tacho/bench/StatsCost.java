@@ -6,6 +6,7 @@ import dev.tacho.engine.GenerationHandle;
 import dev.tacho.engine.GenerationRequest;
 import dev.tacho.engine.SamplingParams;
 import dev.tacho.metrics.perf.DevicePeaks;
+import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -13,18 +14,31 @@ import java.util.List;
 import java.util.Locale;
 
 /**
- * What statistics cost: tokens a second of an engine that records them over those of one that does not, in pairs of
- * runs of a second each that take turns, so that what else the machine does meets both. About a minute.
+ * What statistics cost: tokens a second of an engine that records them over those of one that does not, both in this
+ * process. About two and a half minutes.
  *
- * <p>The only argument is the model's file.
+ * <p>The same work, a fifth of a second long, is done in turns: on, off, off, on, and the other way round the next
+ * time. The ratio of such a round is free of whatever changes steadily meanwhile. The engines are opened anew several
+ * times, in either order, as where their memory lies makes more of a difference than statistics do. What is said is the
+ * median of the rounds' ratios, with the interval that holds the true median in 95 of 100 measurements whatever the
+ * distribution is (order statistics), and how much of the CPUs other processes took, which should be next to nothing.
+ *
+ * <p>Arguments: the model's file and, if not {@value #ROUNDS}, the rounds for each opening.
  */
 public final class StatsCost {
+  /** Statistics may take half a percent of the tokens a second. */
+  private static final double GOAL = 0.995;
+
   private static final int[] RUNNING = {1, 64};
-  private static final int PAIRS = 11;
+  private static final int OPENINGS = 4;
+  private static final int ROUNDS = 16;
   private static final int TOKENS = 64;
   private static final int CONTEXT = 128;
-  private static final long RUN_NANOS = 1_000_000_000;
-  private static final double NANOS = 1e9;
+  private static final long RUN_NANOS = 200_000_000;
+  private static final long WARM_UP_NANOS = 2_000_000_000;
+
+  /** Standard deviations of a normal distribution on either side of its middle that hold 95 of 100. */
+  private static final double DEVIATIONS = 1.96;
 
   /** Of each engine: half of the CPUs, as they would not be divided evenly between engines opened one by one. */
   private static final int THREADS = Math.max(1, Runtime.getRuntime().availableProcessors() / 2);
@@ -35,17 +49,32 @@ public final class StatsCost {
   private StatsCost() {}
 
   /** Measures and prints a line for each number of running requests. */
-  public static void main(String[] arguments) {
-    if (arguments.length != 1) {
-      throw new IllegalArgumentException("expected the model's file, found " + Arrays.toString(arguments));
+  public static void main(String[] arguments) throws IOException {
+    if (arguments.length < 1 || arguments.length > 2) {
+      throw new IllegalArgumentException(
+          "expected the model's file and perhaps a number of rounds, found " + Arrays.toString(arguments));
     }
     Path model = Path.of(arguments[0]);
-    try (Engine on = open(model, false);
-        Engine off = open(model, true)) {
-      System.out.printf(Locale.ROOT, "%8s %14s %14s %10s %18s%n", "running", "tokens/s on", "off", "on / off", "range");
-      for (int running : RUNNING) {
-        compare(on, off, running);
+    int rounds = arguments.length == 1 ? ROUNDS : Integer.parseInt(arguments[1]);
+    List<List<Double>> ratios = Arrays.stream(RUNNING).mapToObj(running -> (List<Double>) new ArrayList<Double>())
+        .toList();
+    CpuLoad load = CpuLoad.start();
+    for (int opening = 0; opening < OPENINGS; opening++) {
+      boolean offFirst = opening % 2 == 1;
+      try (Engine first = open(model, offFirst);
+          Engine second = open(model, !offFirst)) {
+        Engine on = offFirst ? second : first;
+        Engine off = offFirst ? first : second;
+        for (int i = 0; i < RUNNING.length; i++) {
+          measure(on, off, RUNNING[i], rounds, ratios.get(i));
+        }
       }
+    }
+    System.out.printf(Locale.ROOT, "other processes took %.1f %% of the CPUs%n", 100 * load.foreignShare());
+    System.out.printf(Locale.ROOT, "%8s %7s %10s %18s   %s%n", "running", "rounds", "on / off", "95 % interval",
+        "goal " + GOAL);
+    for (int i = 0; i < RUNNING.length; i++) {
+      print(RUNNING[i], ratios.get(i));
     }
   }
 
@@ -62,53 +91,59 @@ public final class StatsCost {
             .build());
   }
 
-  private static void compare(Engine on, Engine off, int running) {
-    double _ = tokensPerSecond(on, running);
-    double _ = tokensPerSecond(off, running);
-    double[] with = new double[PAIRS];
-    double[] without = new double[PAIRS];
-    double[] ratios = new double[PAIRS];
-    for (int pair = 0; pair < PAIRS; pair++) {
-      // Who goes first has the machine in another state, so they take turns at that too.
-      if (pair % 2 == 0) {
-        with[pair] = tokensPerSecond(on, running);
-        without[pair] = tokensPerSecond(off, running);
-      } else {
-        without[pair] = tokensPerSecond(off, running);
-        with[pair] = tokensPerSecond(on, running);
-      }
-      ratios[pair] = with[pair] / without[pair];
+  private static void measure(Engine on, Engine off, int running, int rounds, List<Double> ratios) {
+    int batches = warmUp(on, running);
+    warmUp(off, running);
+    for (int round = 0; round < rounds; round++) {
+      Engine outer = round % 2 == 0 ? on : off;
+      Engine inner = round % 2 == 0 ? off : on;
+      double outerNanos = nanos(outer, running, batches);
+      double innerNanos = nanos(inner, running, batches);
+      innerNanos += nanos(inner, running, batches);
+      outerNanos += nanos(outer, running, batches);
+      ratios.add(outer == on ? innerNanos / outerNanos : outerNanos / innerNanos);
     }
-    Arrays.sort(with);
-    Arrays.sort(without);
-    Arrays.sort(ratios);
-    System.out.printf(
-        Locale.ROOT,
-        "%8d %14.1f %14.1f %10.4f %9.4f..%.4f%n",
-        running,
-        with[PAIRS / 2],
-        without[PAIRS / 2],
-        ratios[PAIRS / 2],
-        ratios[0],
-        ratios[PAIRS - 1]);
   }
 
-  private static double tokensPerSecond(Engine engine, int running) {
-    SamplingParams sampling = SamplingParams.builder().temperature(0).maxTokens(TOKENS).ignoreEos(true).build();
-    long tokens = 0;
+  /** Works for a while; returns how much of it makes one run. */
+  private static int warmUp(Engine engine, int running) {
     long start = System.nanoTime();
-    long elapsed;
+    long last;
     do {
+      last = nanos(engine, running, 1);
+    } while (System.nanoTime() - start < WARM_UP_NANOS);
+    return (int) Math.max(1, RUN_NANOS / last);
+  }
+
+  /** Time for as many batches of requests, one after the other. */
+  private static long nanos(Engine engine, int running, int batches) {
+    SamplingParams sampling = SamplingParams.builder().temperature(0).maxTokens(TOKENS).ignoreEos(true).build();
+    long start = System.nanoTime();
+    for (int batch = 0; batch < batches; batch++) {
       List<GenerationHandle> handles = new ArrayList<>();
       for (int i = 0; i < running; i++) {
         int[] prompt = {1, 5 + i, 7, 9};
         handles.add(engine.submit(GenerationRequest.builder().prompt(prompt).sampling(sampling).build()));
       }
       for (GenerationHandle handle : handles) {
-        tokens += handle.completion().join().usage().generatedTokens();
+        int tokens = handle.completion().join().usage().generatedTokens();
+        if (tokens != TOKENS) {
+          throw new IllegalStateException("a request brought " + tokens + " tokens instead of " + TOKENS);
+        }
       }
-      elapsed = System.nanoTime() - start;
-    } while (elapsed < RUN_NANOS);
-    return tokens * NANOS / elapsed;
+    }
+    return System.nanoTime() - start;
+  }
+
+  private static void print(int running, List<Double> ratios) {
+    double[] sorted = ratios.stream().mapToDouble(Double::doubleValue).sorted().toArray();
+    int n = sorted.length;
+    double median = (sorted[n / 2] + sorted[(n - 1) / 2]) / 2;
+    int outside = (int) Math.max(0, Math.floor((n - DEVIATIONS * Math.sqrt(n)) / 2) - 1);
+    double low = sorted[outside];
+    double high = sorted[n - 1 - outside];
+    String verdict = low >= GOAL ? "reached" : high < GOAL ? "missed" : "undecided: too noisy or too few rounds";
+    System.out.printf(
+        Locale.ROOT, "%8d %7d %10.4f %9.4f..%.4f   %s%n", running, n, median, low, high, verdict);
   }
 }
