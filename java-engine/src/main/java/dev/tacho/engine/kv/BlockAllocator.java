@@ -193,9 +193,6 @@ public final class BlockAllocator {
    * @return false if there are not enough
    */
   public boolean extend(SequenceBlocks sequence, int computed, int inFlight, int newTokens, int promptLength) {
-    if (computed + newTokens <= sequence.quietUntil()) {
-      return true;
-    }
     int fresh = 0;
     int needed = blocksFor(computed + newTokens);
     for (int g = 0; g < groups.length; g++) {
@@ -213,12 +210,14 @@ public final class BlockAllocator {
       pool.allocate(needed - sequence.table(g).size(), sequence.table(g));
     }
     publish(sequence, computed + newTokens, promptLength);
-    sequence.setQuietUntil(quietUntil(sequence));
     return true;
   }
 
-  /** Computed tokens up to which the sequence needs no block, gives none back and has none to publish. */
-  private int quietUntil(SequenceBlocks sequence) {
+  /**
+   * Computed tokens up to which a running sequence needs no block, gives none back and has none to publish: till then
+   * neither {@link #extend} nor {@link #publish} changes anything.
+   */
+  public int quietUntil(SequenceBlocks sequence) {
     int quiet = Integer.MAX_VALUE;
     for (int g = 0; g < groups.length; g++) {
       if (groups[g].slides()) {
@@ -235,7 +234,6 @@ public final class BlockAllocator {
 
   /** Gives all blocks of a sequence back, group by group. */
   public void release(SequenceBlocks sequence) {
-    sequence.setQuietUntil(0);
     for (int g = 0; g < groups.length; g++) {
       pool.release(sequence.table(g));
     }
@@ -243,7 +241,6 @@ public final class BlockAllocator {
 
   /** Takes blocks from {@code firstBlock} on out of the prefix cache: their contents were never computed. */
   public void forget(SequenceBlocks sequence, int firstBlock) {
-    sequence.setQuietUntil(0);
     for (int g = 0; g < groups.length; g++) {
       BlockTable table = sequence.table(g);
       for (int i = firstBlock; i < table.published(); i++) {
@@ -255,7 +252,7 @@ public final class BlockAllocator {
 
   /** Puts the blocks that the first {@code tokens} tokens fill into the prefix cache. */
   public void publish(SequenceBlocks sequence, int tokens, int promptLength) {
-    if (tokens <= sequence.quietUntil() || !pool.prefixCaching()) {
+    if (!pool.prefixCaching()) {
       return;
     }
     PrefixHashes hashes = sequence.hashes();

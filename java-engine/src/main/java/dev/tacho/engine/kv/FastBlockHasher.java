@@ -3,8 +3,8 @@ package dev.tacho.engine.kv;
 import java.security.SecureRandom;
 
 /**
- * A 128-bit hash: two 64-bit states that take in 16 bytes a round and each other, every round a bijection of the state
- * for given input, and a final mix. The parent of a first block is random, so hashes differ from process to process.
+ * A 128-bit hash: two 64-bit states that take in 16 bytes a round beside each other and change places, every round a
+ * bijection of the state for given input, and a final mix. The parent of a first block is random, so hashes differ from process to process.
  * Quick, but not made to withstand an opponent.
  */
 final class FastBlockHasher extends BlockHasher {
@@ -32,16 +32,19 @@ final class FastBlockHasher extends BlockHasher {
     int end = (index + 1) * blockTokens();
     int t = index * blockTokens();
     for (; t + 4 <= end; t += 4) {
-      low = round(low, pair(tokens[t], tokens[t + 1]), A, B) + high;
-      high = round(high, pair(tokens[t + 2], tokens[t + 3]), C, D) + low;
+      long first = round(low, pair(tokens[t], tokens[t + 1]), A, B);
+      low = round(high, pair(tokens[t + 2], tokens[t + 3]), C, D);
+      high = first + low;
     }
     for (; t < end; t++) {
-      low = round(low, tokens[t], A, B) + high;
-      high = round(high, t, C, D) + low;
+      long first = round(low, tokens[t], A, B);
+      low = round(high, t, C, D);
+      high = first + low;
     }
     for (byte key : extraKeys) {
-      low = round(low, key, B, A) + high;
-      high = round(high, extraKeys.length, D, C) + low;
+      long first = round(low, key, B, A);
+      low = round(high, extraKeys.length, D, C);
+      high = first + low;
     }
     low = mix(low) + high;
     high = mix(high) + low;

@@ -16,12 +16,16 @@ public final class KvBlockPool {
   /** The block that belongs to nobody. */
   public static final int NULL_BLOCK = 0;
 
+  private static final int LINKS = 4;
+  private static final int NEXT = 0;
+  private static final int PREVIOUS = 1;
+  private static final int OWNERS = 2;
+
   private final int numBlocks;
   private final int blockTokens;
-  private final int[] references;
-  // Free list: block 0, which is never free, serves as its head and tail. -1 marks a block outside the list.
-  private final int[] next;
-  private final int[] previous;
+  // Of block b, at b * LINKS: its owners and its neighbours in the free list. Block 0, which is never free, serves as
+  // the list's head and tail; -1 marks a block outside it.
+  private final int[] links;
   private final @Nullable PrefixCache cache;
   private @Nullable BlockResidency residency;
   private int numFree;
@@ -38,13 +42,11 @@ public final class KvBlockPool {
     }
     this.numBlocks = numBlocks;
     this.blockTokens = blockTokens;
-    references = new int[numBlocks];
-    references[NULL_BLOCK] = 1;
-    next = new int[numBlocks];
-    previous = new int[numBlocks];
+    links = new int[Math.multiplyExact(numBlocks, LINKS)];
+    links[NULL_BLOCK * LINKS + OWNERS] = 1;
     for (int block = 0; block < numBlocks; block++) {
-      next[block] = (block + 1) % numBlocks;
-      previous[block] = (block + numBlocks - 1) % numBlocks;
+      links[block * LINKS + NEXT] = (block + 1) % numBlocks;
+      links[block * LINKS + PREVIOUS] = (block + numBlocks - 1) % numBlocks;
     }
     numFree = numBlocks - 1;
     cache = prefixCaching ? new PrefixCache(numBlocks) : null;
@@ -89,7 +91,7 @@ public final class KvBlockPool {
 
   /** Owners of a block. */
   public int references(int block) {
-    return references[block];
+    return links[block * LINKS + OWNERS];
   }
 
   /** True if the block is in the prefix cache, owned or free. */
@@ -108,7 +110,7 @@ public final class KvBlockPool {
       throw new IllegalStateException(count + " blocks asked for, " + numFree + " are free");
     }
     for (int i = 0; i < count; i++) {
-      int block = next[NULL_BLOCK];
+      int block = next(NULL_BLOCK);
       unlink(block);
       if (cache != null) {
         cache.remove(block);
@@ -117,17 +119,16 @@ public final class KvBlockPool {
         residency.evicted(block);
         residency.allocated(block);
       }
-      references[block] = 1;
+      links[block * LINKS + OWNERS] = 1;
       table.append(block);
     }
   }
 
   /** Adds an owner to a block found in the prefix cache. */
   public void touch(int block) {
-    if (references[block] == 0) {
+    if (links[block * LINKS + OWNERS]++ == 0) {
       unlink(block);
     }
-    references[block]++;
     if (residency != null) {
       residency.reused(block);
     }
@@ -167,14 +168,16 @@ public final class KvBlockPool {
     if (block == NULL_BLOCK) {
       return group;
     }
-    if (references[block] <= 0) {
+    int owners = links[block * LINKS + OWNERS] - 1;
+    if (owners < 0) {
       throw new IllegalStateException("block " + block + " is given back but has no owner");
     }
-    if (--references[block] > 0) {
+    links[block * LINKS + OWNERS] = owners;
+    if (owners > 0) {
       return group;
     }
     if (isCached(block)) {
-      linkAfter(previous[NULL_BLOCK], block);
+      linkAfter(previous(NULL_BLOCK), block);
       return group;
     }
     linkAfter(group, block);
@@ -226,10 +229,10 @@ public final class KvBlockPool {
   /** Copies the free list, next to be handed out first. */
   public int[] freeList() {
     int[] list = new int[numFree];
-    int block = next[NULL_BLOCK];
+    int block = next(NULL_BLOCK);
     for (int i = 0; i < numFree; i++) {
       list[i] = block;
-      block = next[block];
+      block = next(block);
     }
     return list;
   }
@@ -243,14 +246,14 @@ public final class KvBlockPool {
   public boolean audit(int[] tableEntries) {
     int free = 0;
     for (int block = 1; block < numBlocks; block++) {
-      if (references[block] != tableEntries[block] || (references[block] == 0) != (next[block] >= 0)) {
+      if (references(block) != tableEntries[block] || (references(block) == 0) != (next(block) >= 0)) {
         return false;
       }
-      free += references[block] == 0 ? 1 : 0;
+      free += references(block) == 0 ? 1 : 0;
     }
     int linked = 0;
-    for (int block = next[NULL_BLOCK]; block != NULL_BLOCK && linked <= free; block = next[block]) {
-      if (previous[next[block]] != block) {
+    for (int block = next(NULL_BLOCK); block != NULL_BLOCK && linked <= free; block = next(block)) {
+      if (previous(next(block)) != block) {
         return false;
       }
       linked++;
@@ -258,20 +261,30 @@ public final class KvBlockPool {
     return free == numFree && linked == free && tableEntries.length == numBlocks;
   }
 
+  private int next(int block) {
+    return links[block * LINKS + NEXT];
+  }
+
+  private int previous(int block) {
+    return links[block * LINKS + PREVIOUS];
+  }
+
   private void unlink(int block) {
-    next[previous[block]] = next[block];
-    previous[next[block]] = previous[block];
-    next[block] = -1;
-    previous[block] = -1;
+    int before = previous(block);
+    int after = next(block);
+    links[before * LINKS + NEXT] = after;
+    links[after * LINKS + PREVIOUS] = before;
+    links[block * LINKS + NEXT] = -1;
+    links[block * LINKS + PREVIOUS] = -1;
     numFree--;
   }
 
   private void linkAfter(int before, int block) {
-    int after = next[before];
-    next[before] = block;
-    previous[block] = before;
-    next[block] = after;
-    previous[after] = block;
+    int after = next(before);
+    links[before * LINKS + NEXT] = block;
+    links[block * LINKS + PREVIOUS] = before;
+    links[block * LINKS + NEXT] = after;
+    links[after * LINKS + PREVIOUS] = block;
     numFree++;
   }
 }

@@ -10,26 +10,28 @@ import java.util.Arrays;
 final class PrefixCache {
   private static final int NONE = -1;
 
+  // What is known of a block stands together, so that it comes with one cache line: block b's entry begins at
+  // b * LINKS. Its hash is the WORDS words at b * WORDS of another array.
+  private static final int LINKS = 4;
+  private static final int NEXT = 0;
+  private static final int PREVIOUS = 1;
+  private static final int GROUP = 2;
+  private static final int PRESENT = 3;
+
   private final long[] hashes;
-  private final int[] groups;
-  private final boolean[] present;
-  private final int[] next;
-  private final int[] previous;
-  private final int[] heads;
-  private final int[] tails;
+  private final int[] links;
+  // First and last block of chain c: at 2 * c and behind.
+  private final int[] chains;
+  private final int chainMask;
   private int size;
 
   PrefixCache(int numBlocks) {
     hashes = new long[Math.multiplyExact(numBlocks, BlockHasher.WORDS)];
-    groups = new int[numBlocks];
-    present = new boolean[numBlocks];
-    next = new int[numBlocks];
-    previous = new int[numBlocks];
-    int buckets = Integer.highestOneBit(Math.max(8, numBlocks)) << 1;
-    heads = new int[buckets];
-    tails = new int[buckets];
-    Arrays.fill(heads, NONE);
-    Arrays.fill(tails, NONE);
+    links = new int[Math.multiplyExact(numBlocks, LINKS)];
+    int numChains = Integer.highestOneBit(Math.max(8, numBlocks)) << 1;
+    chainMask = numChains - 1;
+    chains = new int[Math.multiplyExact(numChains, 2)];
+    Arrays.fill(chains, NONE);
   }
 
   /** Blocks registered. */
@@ -38,72 +40,80 @@ final class PrefixCache {
   }
 
   boolean contains(int block) {
-    return present[block];
+    return links[block * LINKS + PRESENT] != 0;
   }
 
   /** Registers a block of a cache group under the hash at {@code words[at]}; it must not be registered yet. */
   void put(int block, long[] words, int at, int group) {
-    if (present[block]) {
+    if (contains(block)) {
       throw new IllegalStateException("block " + block + " is in the prefix cache already");
     }
     System.arraycopy(words, at, hashes, block * BlockHasher.WORDS, BlockHasher.WORDS);
-    groups[block] = group;
-    int bucket = bucket(words[at], group);
-    int tail = tails[bucket];
-    next[block] = NONE;
-    previous[block] = tail;
+    int chain = chain(words[at], group);
+    int tail = chains[chain + 1];
+    chains[chain + 1] = block;
     if (tail == NONE) {
-      heads[bucket] = block;
+      chains[chain] = block;
     } else {
-      next[tail] = block;
+      links[tail * LINKS + NEXT] = block;
     }
-    tails[bucket] = block;
-    present[block] = true;
+    int own = block * LINKS;
+    links[own + NEXT] = NONE;
+    links[own + PREVIOUS] = tail;
+    links[own + GROUP] = group;
+    links[own + PRESENT] = 1;
     size++;
   }
 
   /** The oldest block of the group registered under the hash at {@code words[at]}, or -1. */
   int find(long[] words, int at, int group) {
-    for (int block = heads[bucket(words[at], group)]; block != NONE; block = next[block]) {
-      int own = block * BlockHasher.WORDS;
-      if (groups[block] == group
-          && Arrays.equals(hashes, own, own + BlockHasher.WORDS, words, at, at + BlockHasher.WORDS)) {
-        return block;
-      }
+    int block = chains[chain(words[at], group)];
+    while (block != NONE && !(links[block * LINKS + GROUP] == group && hasHash(block, words, at))) {
+      block = links[block * LINKS + NEXT];
     }
-    return NONE;
+    return block;
+  }
+
+  private boolean hasHash(int block, long[] words, int at) {
+    int own = block * BlockHasher.WORDS;
+    long difference = 0;
+    for (int i = 0; i < BlockHasher.WORDS; i++) {
+      difference |= hashes[own + i] ^ words[at + i];
+    }
+    return difference == 0;
   }
 
   /** Removes a block if it is there; others under the same hash stay. */
   void remove(int block) {
-    if (!present[block]) {
+    if (!contains(block)) {
       return;
     }
-    int bucket = bucket(hashes[block * BlockHasher.WORDS], groups[block]);
-    int before = previous[block];
-    int after = next[block];
+    int own = block * LINKS;
+    int chain = chain(hashes[block * BlockHasher.WORDS], links[own + GROUP]);
+    int before = links[own + PREVIOUS];
+    int after = links[own + NEXT];
     if (before == NONE) {
-      heads[bucket] = after;
+      chains[chain] = after;
     } else {
-      next[before] = after;
+      links[before * LINKS + NEXT] = after;
     }
     if (after == NONE) {
-      tails[bucket] = before;
+      chains[chain + 1] = before;
     } else {
-      previous[after] = before;
+      links[after * LINKS + PREVIOUS] = before;
     }
-    present[block] = false;
+    links[own + PRESENT] = 0;
     size--;
   }
 
   void clear() {
-    Arrays.fill(heads, NONE);
-    Arrays.fill(tails, NONE);
-    Arrays.fill(present, false);
+    Arrays.fill(chains, NONE);
+    Arrays.fill(links, 0);
     size = 0;
   }
 
-  private int bucket(long word, int group) {
-    return ((int) word + group) & (heads.length - 1);
+  /** Where the chain of a hash begins. */
+  private int chain(long word, int group) {
+    return (((int) word + group) & chainMask) * 2;
   }
 }

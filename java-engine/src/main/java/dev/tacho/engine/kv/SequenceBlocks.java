@@ -9,10 +9,6 @@ public final class SequenceBlocks {
   private BlockTable[] tables = {new BlockTable()};
   // Blocks of the prefix that group 0 still knew at admission, where a window group had lost its part.
   private int lostPrefixBlocks;
-  // With at most so many computed tokens no table changes and no block is published: most steps look no further.
-  private int quietUntil;
-  // With so many tokens the next block is full, and is to be hashed.
-  private int nextHashAt;
 
   /**
    * @param hashes of the sequence
@@ -31,12 +27,14 @@ public final class SequenceBlocks {
     return tables.length;
   }
 
-  /** Hashes the blocks that are full now. */
-  public void extendHashes(BlockHasher hasher, int[] tokens, int length) {
-    if (length >= nextHashAt) {
-      hashes.extend(hasher, tokens, length);
-      nextHashAt = (hashes.size() + 1) * hasher.blockTokens();
-    }
+  /**
+   * Hashes the blocks that are full now.
+   *
+   * @return with how many tokens the next one is
+   */
+  public int extendHashes(BlockHasher hasher, int[] tokens, int length) {
+    hashes.extend(hasher, tokens, length);
+    return (hashes.size() + 1) * hasher.blockTokens();
   }
 
   /** Blocks of a cache group. */
@@ -53,14 +51,6 @@ public final class SequenceBlocks {
     for (int i = 0; i < numGroups; i++) {
       tables[i] = new BlockTable();
     }
-  }
-
-  int quietUntil() {
-    return quietUntil;
-  }
-
-  void setQuietUntil(int tokens) {
-    quietUntil = tokens;
   }
 
   int lostPrefixBlocks() {

@@ -53,7 +53,9 @@ final class Sha256BlockHasher extends BlockHasher {
       INTS.set(buffer, HASH_BYTES + i * Integer.BYTES, tokens[first + i]);
     }
     digest.update(buffer, 0, buffer.length);
-    digest.update(extraKeys, 0, extraKeys.length);
+    if (extraKeys.length > 0) {
+      digest.update(extraKeys, 0, extraKeys.length);
+    }
     finish(words, index * WORDS);
   }
 

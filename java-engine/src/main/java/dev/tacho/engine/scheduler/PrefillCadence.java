@@ -20,7 +20,7 @@ final class PrefillCadence {
   }
 
   /** Decides at the start of a step. */
-  void begin(SequenceList running) {
+  void begin(RunningSequences running) {
     hold =
         interval > 1
             && executedSteps + 1 - lastPrefillStep < interval
@@ -28,9 +28,10 @@ final class PrefillCadence {
             && anyDecodes(running);
   }
 
-  private static boolean anyDecodes(SequenceList running) {
-    for (Sequence s = running.first(); s != null; s = s.next) {
-      if (!s.midPrompt) {
+  private static boolean anyDecodes(RunningSequences running) {
+    for (int i = 0; i < running.end(); i++) {
+      SequenceProgress progress = running.at(i);
+      if (progress != null && !progress.midPrompt) {
         return true;
       }
     }

@@ -8,6 +8,7 @@ import dev.tacho.engine.kv.BlockTable;
 import dev.tacho.engine.kv.KvBlockPool;
 import dev.tacho.engine.kv.KvGroup;
 import dev.tacho.metrics.event.FinishReason;
+import java.util.Arrays;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -31,7 +32,7 @@ public final class Scheduler {
   private final @Nullable BlockHasher hasher;
   private final SchedulerListener listener;
   private final StepPlanner planner;
-  private final SequenceList running;
+  private final RunningSequences running;
   private final WaitingQueue waiting;
   // Aborted while their step computes: their blocks come free when it has ended.
   private final SequenceList fenced = new SequenceList();
@@ -165,7 +166,9 @@ public final class Scheduler {
               + (pool.numBlocks() - 1));
     }
     blocks.open(sequence.blocks());
-    hashFullBlocks(sequence);
+    if (hasher != null) {
+      sequence.hashBlocks(hasher);
+    }
     planner.add(sequence, nanos);
     listener.queued(sequence, nanos);
   }
@@ -184,7 +187,8 @@ public final class Scheduler {
       return false;
     }
     planner.remove(sequence);
-    if (config.guardBlocks() && sequence.inFlightTokens > sequence.staleTokens) {
+    SequenceProgress progress = sequence.progress();
+    if (config.guardBlocks() && progress.inFlightTokens > progress.staleTokens) {
       sequence.fencedByStep = launchedStep;
       fenced.addLast(sequence);
     } else {
@@ -254,7 +258,7 @@ public final class Scheduler {
           count + " drafts, num_speculative_tokens is " + config.numSpeculativeTokens());
     }
     if (sequence.isLive()) {
-      sequence.setDrafts(ids, sequence.midPrompt ? 0 : count);
+      sequence.setDrafts(ids, sequence.progress().midPrompt ? 0 : count);
     }
   }
 
@@ -270,8 +274,7 @@ public final class Scheduler {
       throw new IllegalStateException("step " + plan.step() + " has not been given back, and another is in flight");
     }
     pool.setNanos(nanos);
-    plan.reset(++lastStep, config.numSpeculativeTokens());
-    planner.plan(plan, nanos);
+    planner.plan(plan, ++lastStep, nanos);
     if (plan.numTokens() > 0) {
       launchedStep = plan.step();
     }
@@ -292,54 +295,73 @@ public final class Scheduler {
           "step " + plan.step() + " has " + plan.numSequences() + " sequences, its result " + result.numSequences());
     }
     processed(plan);
-    outputs.reset();
+    outputs.reset(plan);
     listener.outputsBegin(plan, batchNanos);
     for (int i = 0; i < plan.numSequences(); i++) {
-      Sequence s = plan.sequence(i);
-      if (s.state != SequenceState.FINISHED) {
-        takeOutput(s, plan, i, result, batchNanos, outputs);
+      SequenceProgress progress = plan.progress(i);
+      // One that has a place runs; whether another has ended is not looked up for nothing.
+      if (progress.place != SequenceProgress.NO_PLACE || plan.sequence(i).state != SequenceState.FINISHED) {
+        takeOutput(plan.sequence(i), progress, plan, i, result, batchNanos, outputs);
       }
     }
     listener.outputsEnd();
   }
 
   private void takeOutput(
-      Sequence s, StepPlan plan, int i, StepResult result, long batchNanos, StepOutputs outputs) {
-    boolean stale = s.staleTokens > 0;
-    s.inFlightTokens -= plan.scheduledTokens(i);
+      Sequence s,
+      SequenceProgress progress,
+      StepPlan plan,
+      int i,
+      StepResult result,
+      long batchNanos,
+      StepOutputs outputs) {
+    boolean stale = progress.staleTokens > 0;
+    progress.inFlightTokens -= plan.scheduledTokens(i);
     if (stale) {
-      s.staleTokens -= plan.scheduledTokens(i);
+      progress.staleTokens -= plan.scheduledTokens(i);
     }
     int count = result.tokenCount(i);
-    if (count == 0 || s.discards(plan.step())) {
+    // What is thrown away was scheduled before a preemption.
+    if (count == 0 || (stale && s.discards(plan.step()))) {
       return;
     }
-    int rejected = Math.max(0, plan.numDrafts(i) - (count - 1));
+    int drafts = plan.numDrafts(i);
+    int rejected = Math.max(0, drafts - (count - 1));
     if (!stale) {
-      s.computedTokens -= rejected;
+      progress.computedTokens -= rejected;
       if (config.asyncScheduling()) {
-        s.placeholders -= rejected + count;
+        progress.placeholders -= rejected + count;
       }
     }
-    outputs.add(s);
+    outputs.add(plan.place(i));
     FinishReason reason = null;
     int taken = 0;
     while (taken < count && reason == null) {
       int id = result.token(i, taken);
-      s.append(id);
+      append(progress, id);
       outputs.addToken(id, result.logprobs(i, taken));
       taken++;
-      reason = s.stopReason(config.maxModelLen());
+      if (!progress.endsByLength || progress.length >= Math.min(progress.fullLength, config.maxModelLen())) {
+        reason = s.stopReason(config.maxModelLen());
+      }
     }
-    hashFullBlocks(s);
+    if (hasher != null && progress.length >= progress.nextHashAt) {
+      s.hashBlocks(hasher);
+    }
     if (!stale) {
-      s.computedTokens -= count - taken;
-      blocks.publish(s.blocks(), s.computedTokens - s.inFlightTokens, s.promptLength());
+      progress.computedTokens -= count - taken;
+      int processedTokens = progress.computedTokens - progress.inFlightTokens;
+      if (processedTokens > progress.quietUntil) {
+        blocks.publish(s.blocks(), processedTokens, s.promptLength());
+      }
     }
-    reportPrefill(s);
-    if (plan.numDrafts(i) > 0) {
-      listener.draftsVerified(s, plan.numDrafts(i), count - 1);
-      outputs.drafts(plan.numDrafts(i), count - 1);
+    if (!progress.prefillReported) {
+      progress.prefillReported = true;
+      reportPrefill(s);
+    }
+    if (drafts > 0) {
+      listener.draftsVerified(s, drafts, count - 1);
+      outputs.drafts(drafts, count - 1);
     }
     if (result.hasNan(i)) {
       listener.nanInLogits(s);
@@ -351,11 +373,14 @@ public final class Scheduler {
     }
   }
 
-  private void reportPrefill(Sequence s) {
-    if (s.prefillReported) {
-      return;
+  private static void append(SequenceProgress progress, int id) {
+    if (progress.length == progress.tokens.length) {
+      progress.tokens = Arrays.copyOf(progress.tokens, progress.length * 2);
     }
-    s.prefillReported = true;
+    progress.tokens[progress.length++] = id;
+  }
+
+  private void reportPrefill(Sequence s) {
     int prompt = s.promptLength();
     int created = Math.min(blocks.publishedTokens(s.blocks()), prompt) - s.cachedTokens;
     listener.prefillStats(s, prompt, s.cachedTokens, 0, Math.max(0, created));
@@ -380,12 +405,12 @@ public final class Scheduler {
       }
     }
     processed(plan);
-    outputs.reset();
+    outputs.reset(plan);
     listener.outputsBegin(plan, nanos);
     for (int i = 0; i < plan.numSequences(); i++) {
       Sequence s = plan.sequence(i);
       if (s.isLive()) {
-        outputs.add(s);
+        outputs.add(plan.place(i));
         outputs.finish(FinishReason.ERROR);
         end(s, FinishReason.ERROR, nanos);
       }
@@ -434,11 +459,5 @@ public final class Scheduler {
     s.state = SequenceState.FINISHED;
     s.finishReason = reason;
     listener.finished(s, reason, nanos);
-  }
-
-  private void hashFullBlocks(Sequence s) {
-    if (hasher != null) {
-      s.hashBlocks(hasher);
-    }
   }
 }

@@ -12,7 +12,7 @@ public enum SchedulingPolicy {
     }
 
     @Override
-    @Nullable Sequence victim(SequenceList running) {
+    @Nullable Sequence victim(RunningSequences running) {
       return running.last();
     }
   },
@@ -24,10 +24,12 @@ public enum SchedulingPolicy {
     }
 
     @Override
-    @Nullable Sequence victim(SequenceList running) {
-      Sequence victim = running.first();
-      for (Sequence s = victim; s != null && victim != null; s = s.next) {
-        if (PriorityHeap.compareUrgency(s, victim) > 0) {
+    @Nullable Sequence victim(RunningSequences running) {
+      Sequence victim = null;
+      for (int i = 0; i < running.end(); i++) {
+        SequenceProgress progress = running.at(i);
+        Sequence s = progress == null ? null : progress.sequence;
+        if (s != null && (victim == null || PriorityHeap.compareUrgency(s, victim) > 0)) {
           victim = s;
         }
       }
@@ -38,5 +40,5 @@ public enum SchedulingPolicy {
   abstract WaitingQueue newQueue();
 
   /** Who loses its blocks; null if nothing runs. */
-  abstract @Nullable Sequence victim(SequenceList running);
+  abstract @Nullable Sequence victim(RunningSequences running);
 }

@@ -24,7 +24,7 @@ public final class Sequence {
   public static final int DRAFT_PLACEHOLDER = -1;
 
   private static final int SPARE_TOKENS = 256;
-  private static final int[] NO_DRAFTS = {};
+  private static final int[] NONE = {};
 
   // What the request says.
   private final String requestId;
@@ -33,6 +33,7 @@ public final class Sequence {
   private final SamplerState sampler;
   private final long arrivalNanos;
   private final int priority;
+  private final int promptLength;
   private final int maxTokens;
   private final boolean prefixLookup;
   private final boolean arrivesBlocked;
@@ -40,26 +41,14 @@ public final class Sequence {
   private final int[] eosTokenIds;
   private final int[] stopTokenIds;
   private final @Nullable RepetitionLimit repetition;
-
-  // Tokens and blocks.
   private final SequenceBlocks blocks;
-  private final int promptLength;
-  private int[] tokens;
-  private int length;
 
   // State; all of it is the scheduler's.
   SequenceState state = SequenceState.NEW;
-  int computedTokens;
-  int inFlightTokens;
-  // The part of them that was scheduled before the last preemption: delivered, but no longer part of the computed ones.
-  int staleTokens;
-  // Tokens that steps in flight will give, drafts that they check included; asynchronous scheduling only.
-  int placeholders;
-  // Draft tokens for the next step.
-  int[] drafts = NO_DRAFTS;
-  int numDrafts;
-  // The last step scheduled left some of its tokens uncomputed, so it samples nothing.
-  boolean midPrompt;
+  // Its own progress object, and the one that counts: another while the sequence runs.
+  private final SequenceProgress own;
+  private SequenceProgress progress;
+  int[] drafts = NONE;
   // Passed over for lack of something else than room.
   boolean deferred;
   // What a blocked sequence lacked is there; the planner has not come to it yet.
@@ -68,11 +57,9 @@ public final class Sequence {
   // When it entered the queue the last time.
   long waitingSinceNanos;
   int cachedTokens;
-  boolean prefillReported;
   int stopTokenId = NO_STOP_TOKEN;
   @Nullable FinishReason finishReason;
-  // The last step that scheduled this sequence, and the last one whose output for it is thrown away.
-  long scheduledStep;
+  // The last step whose output for this sequence is thrown away.
   long discardedStep;
   // The step that must have ended before the blocks of an aborted sequence are free.
   long fencedByStep;
@@ -96,15 +83,19 @@ public final class Sequence {
     repetition = b.repetition;
     blocks = new SequenceBlocks(new PrefixHashes(b.adapterName, b.cacheSalt));
     SamplingParams params = b.sampler.params();
-    eosTokenIds = params.ignoreEos() ? new int[0] : toInts(b.sampler.eosTokenIds());
+    eosTokenIds = params.ignoreEos() ? NONE : toInts(b.sampler.eosTokenIds());
     stopTokenIds = toInts(params.stopTokenIds());
     promptLength = b.promptTokens.length;
-    length = promptLength;
-    tokens = Arrays.copyOf(b.promptTokens, promptLength + Math.min(maxTokens, SPARE_TOKENS));
+    own = new SequenceProgress(Arrays.copyOf(b.promptTokens, promptLength + Math.min(maxTokens, SPARE_TOKENS)));
+    own.sequence = this;
+    own.length = promptLength;
+    own.fullLength = (int) Math.min((long) promptLength + maxTokens, Integer.MAX_VALUE);
+    own.endsByLength = eosTokenIds.length == 0 && stopTokenIds.length == 0 && repetition == null;
+    progress = own;
   }
 
   private static int[] toInts(Collection<Integer> ids) {
-    return ids.stream().mapToInt(Integer::intValue).toArray();
+    return ids.isEmpty() ? NONE : ids.stream().mapToInt(Integer::intValue).toArray();
   }
 
   /**
@@ -185,20 +176,20 @@ public final class Sequence {
 
   /** Tokens of prompt and output. */
   public int length() {
-    return length;
+    return progress.length;
   }
 
   /** Tokens of the output. */
   public int outputLength() {
-    return length - promptLength;
+    return progress.length - promptLength;
   }
 
   /** Token at a position of prompt and output. */
   public int token(int position) {
-    if (position >= length) {
-      throw new IndexOutOfBoundsException("token " + position + " of " + length);
+    if (position >= progress.length) {
+      throw new IndexOutOfBoundsException("token " + position + " of " + progress.length);
     }
-    return tokens[position];
+    return progress.tokens[position];
   }
 
   /**
@@ -208,7 +199,7 @@ public final class Sequence {
    * @return how many there are
    */
   public int propose(NgramProposer proposer, int[] drafts) {
-    return proposer.propose(tokens, length, drafts);
+    return proposer.propose(progress.tokens, progress.length, drafts);
   }
 
   /** Where it is in its life. */
@@ -218,12 +209,12 @@ public final class Sequence {
 
   /** Leading tokens whose keys and values are in the KV cache or in a step that has been scheduled. */
   public int computedTokens() {
-    return computedTokens;
+    return progress.computedTokens;
   }
 
   /** Tokens scheduled in steps whose output has not been processed. */
   public int inFlightTokens() {
-    return inFlightTokens;
+    return progress.inFlightTokens;
   }
 
   /** True if what a step gives for this sequence is thrown away, as the sequence was taken back while it ran. */
@@ -233,7 +224,7 @@ public final class Sequence {
 
   /** Draft tokens that wait for the next step. */
   public int numDrafts() {
-    return numDrafts;
+    return progress.numDrafts;
   }
 
   /** When it entered the queue: for the first time, or again after a preemption. */
@@ -261,13 +252,32 @@ public final class Sequence {
     return state != SequenceState.NEW && state != SequenceState.FINISHED;
   }
 
+  /** What a step looks at; another object after {@link #moveProgress} and {@link #keepProgress}. */
+  SequenceProgress progress() {
+    return progress;
+  }
+
+  /** Has the progress kept somewhere else. */
+  void moveProgress(SequenceProgress place) {
+    place.copyFrom(progress);
+    progress = place;
+  }
+
+  /** Keeps the progress itself again; gives the object that held it. */
+  SequenceProgress keepProgress() {
+    SequenceProgress place = progress;
+    own.copyFrom(place);
+    progress = own;
+    return place;
+  }
+
   /** Sets the drafts for the next step to {@code count} placeholders. */
   void padDrafts(int count) {
     if (drafts.length < count) {
       drafts = new int[count];
     }
     Arrays.fill(drafts, 0, count, DRAFT_PLACEHOLDER);
-    numDrafts = count;
+    progress.numDrafts = count;
   }
 
   /** Sets the drafts for the next step. */
@@ -276,20 +286,12 @@ public final class Sequence {
       drafts = new int[count];
     }
     System.arraycopy(ids, 0, drafts, 0, count);
-    numDrafts = count;
+    progress.numDrafts = count;
   }
 
   /** Hashes the blocks that have become full. */
   void hashBlocks(BlockHasher hasher) {
-    blocks.extendHashes(hasher, tokens, length);
-  }
-
-  /** Appends an output token. */
-  void append(int id) {
-    if (length == tokens.length) {
-      tokens = Arrays.copyOf(tokens, length * 2);
-    }
-    tokens[length++] = id;
+    progress.nextHashAt = blocks.extendHashes(hasher, progress.tokens, progress.length);
   }
 
   /**
@@ -299,7 +301,7 @@ public final class Sequence {
    * @return why the sequence ends, or null
    */
   @Nullable FinishReason stopReason(int maxModelLen) {
-    int last = tokens[length - 1];
+    int last = progress.tokens[progress.length - 1];
     if (contains(eosTokenIds, last)) {
       return FinishReason.STOP;
     }
@@ -307,7 +309,7 @@ public final class Sequence {
       stopTokenId = last;
       return FinishReason.STOP;
     }
-    if (length >= maxModelLen || outputLength() >= maxTokens) {
+    if (progress.length >= Math.min(maxModelLen, progress.fullLength)) {
       return FinishReason.LENGTH;
     }
     if (repetition != null && outputLength() >= sampler.params().minTokens() && repetition.reachedBy(this)) {
@@ -327,7 +329,7 @@ public final class Sequence {
 
   @Override
   public String toString() {
-    return requestId + " " + state + " " + computedTokens + "/" + length;
+    return requestId + " " + state + " " + progress.computedTokens + "/" + progress.length;
   }
 
   /** Collects what a sequence is made of. */

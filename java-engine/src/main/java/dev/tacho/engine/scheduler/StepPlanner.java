@@ -2,7 +2,6 @@ package dev.tacho.engine.scheduler;
 
 import dev.tacho.engine.kv.BlockAllocator;
 import dev.tacho.engine.kv.KvBlockPool;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Forms the plan of a step: running sequences first, in the order of their admission, then waiting ones. Owns who runs
@@ -13,7 +12,7 @@ final class StepPlanner {
   private final KvBlockPool pool;
   private final BlockAllocator blocks;
   private final SchedulerListener listener;
-  private final SequenceList running = new SequenceList();
+  private final RunningSequences running = new RunningSequences();
   private final WaitingQueue waiting;
   private final AdapterBudget adapters;
   private final PrefillCadence cadence;
@@ -36,7 +35,7 @@ final class StepPlanner {
     cadence = new PrefillCadence(config.prefillScheduleInterval());
   }
 
-  SequenceList running() {
+  RunningSequences running() {
     return running;
   }
 
@@ -71,10 +70,11 @@ final class StepPlanner {
   void preempt(Sequence s, long nanos) {
     remove(s);
     blocks.release(s.blocks());
-    s.staleTokens = s.inFlightTokens;
-    s.computedTokens = 0;
-    s.placeholders = 0;
-    s.numDrafts = 0;
+    SequenceProgress progress = s.progress();
+    progress.staleTokens = progress.inFlightTokens;
+    progress.computedTokens = 0;
+    progress.placeholders = 0;
+    progress.numDrafts = 0;
     s.numPreemptions++;
     s.state = SequenceState.PREEMPTED;
     s.waitingSinceNanos = nanos;
@@ -82,8 +82,10 @@ final class StepPlanner {
     listener.preempted(s, nanos);
   }
 
-  /** Fills a plan. */
-  void plan(StepPlan plan, long nanos) {
+  /** Fills a plan for a step. */
+  void plan(StepPlan plan, long step, long nanos) {
+    running.close();
+    plan.reset(step, config.numSpeculativeTokens(), running);
     budget = pause == PauseState.PAUSED_ALL ? 0 : config.maxNumScheduledTokens();
     preempted = false;
     computesPrompt = false;
@@ -97,7 +99,6 @@ final class StepPlanner {
       cadence.admissionsDone(waiting.size() - numDeferred);
     }
     cadence.end(plan.numTokens() > 0, computesPrompt);
-    advance(plan);
   }
 
   /** Tokens of one sequence in this step at most. A lone sequence gets the whole budget. */
@@ -113,67 +114,67 @@ final class StepPlanner {
   }
 
   private void planRunning(StepPlan plan, int threshold, long nanos) {
-    Sequence s = running.first();
-    while (s != null && budget > 0) {
-      int n = wanted(s, threshold);
-      if (n <= 0) {
-        s = s.next;
+    for (int i = 0; i < running.end() && budget > 0; i++) {
+      SequenceProgress s = running.at(i);
+      int n = s == null ? 0 : wanted(s, threshold);
+      if (s == null || n <= 0) {
         continue;
       }
-      Sequence following = makeRoom(s, n, plan, nanos);
-      if (s.state == SequenceState.RUNNING) {
+      if (s.computedTokens + n <= s.quietUntil || makeRoom(s, n, plan, nanos)) {
         continuesPrompt |= s.midPrompt;
         record(plan, s, n);
-        s = s.next;
       } else if (config.policy() == SchedulingPolicy.FCFS) {
         return;
-      } else {
-        s = following;
       }
     }
     computesPrompt = continuesPrompt;
   }
 
   /** Tokens that a running sequence could compute in this step, blocks aside. */
-  private int wanted(Sequence s, int threshold) {
-    if (s.placeholders > 0
-        && (long) s.computedTokens + 2 - s.placeholders >= (long) s.promptLength() + s.maxTokens()) {
+  private int wanted(SequenceProgress s, int threshold) {
+    if (s.placeholders > 0 && s.computedTokens + 2 - s.placeholders >= s.fullLength) {
       // The step in flight surely gives its last token.
       return 0;
     }
     if (s.midPrompt && cadence.holds()) {
       return 0;
     }
-    int n = Math.min(s.length() + s.numDrafts + s.placeholders - s.computedTokens, threshold);
+    int n = Math.min(s.length + s.numDrafts + s.placeholders - s.computedTokens, threshold);
     return Math.min(Math.min(n, budget), config.maxModelLen() - s.computedTokens - 1);
   }
 
   /**
    * Gets the blocks for a running sequence's next tokens, preempting others and in the end itself.
    *
-   * @return what stood behind it if it was preempted itself
+   * @return false if it was preempted itself
    */
-  private @Nullable Sequence makeRoom(Sequence s, int n, StepPlan plan, long nanos) {
-    while (!blocks.extend(s.blocks(), s.computedTokens, s.inFlightTokens, n, s.promptLength())) {
+  private boolean makeRoom(SequenceProgress progress, int n, StepPlan plan, long nanos) {
+    Sequence s = progress.owner();
+    int computed = progress.computedTokens;
+    while (!blocks.extend(s.blocks(), computed, progress.inFlightTokens, n, s.promptLength())) {
       Sequence victim = config.policy().victim(running);
       if (victim == null) {
         throw new IllegalStateException(s + " wants blocks but does not run");
       }
-      if (victim.scheduledStep == plan.step()) {
-        budget += plan.remove(victim);
+      // Only one that stands before it can be in the plan.
+      SequenceProgress lost = victim.progress();
+      int tokens = lost.place < progress.place ? plan.remove(lost.place) : 0;
+      if (tokens > 0) {
+        budget += tokens;
+        lost.inFlightTokens -= tokens;
         if (config.guardBlocks()) {
           // What this step would have put into its blocks is not computed, so nobody may find it there.
-          blocks.forget(victim.blocks(), victim.computedTokens / pool.blockTokens());
+          blocks.forget(victim.blocks(), (lost.computedTokens - tokens) / pool.blockTokens());
         }
       }
-      Sequence following = victim.next;
       preempt(victim, nanos);
       preempted = true;
       if (victim == s) {
-        return following;
+        return false;
       }
     }
-    return null;
+    progress.quietUntil = blocks.quietUntil(s.blocks());
+    return true;
   }
 
   private void planWaiting(StepPlan plan, int threshold, long nanos) {
@@ -216,7 +217,7 @@ final class StepPlanner {
       if (n > left) {
         s.padDrafts(n - left);
       }
-      record(plan, s, n);
+      record(plan, s.progress(), n);
     }
   }
 
@@ -248,33 +249,31 @@ final class StepPlanner {
       listener.prefixCacheQueried(s, s.length(), hits, s.state == SequenceState.PREEMPTED);
     }
     remove(s);
-    running.addLast(s);
+    running.add(s);
     adapters.started(s);
     s.state = SequenceState.RUNNING;
-    s.computedTokens = hits;
+    s.progress().computedTokens = hits;
+    s.progress().quietUntil = blocks.quietUntil(s.blocks());
     listener.scheduled(s, nanos);
   }
 
-  private void record(StepPlan plan, Sequence s, int n) {
-    int end = s.computedTokens + n;
-    int known = s.length() + s.placeholders;
+  /** Puts a sequence into the plan and moves it on, before the step has run: what it computes counts as computed. */
+  private void record(StepPlan plan, SequenceProgress s, int n) {
+    int start = s.computedTokens;
+    int end = start + n;
+    int known = s.length + s.placeholders;
+    boolean samples = end >= known;
     int drafts = Math.max(0, end - known);
-    plan.add(s, n, s.computedTokens, end >= known, drafts);
-    s.numDrafts = 0;
-    s.scheduledStep = plan.step();
+    plan.add(s, n, start, samples, drafts);
     budget -= n;
-  }
-
-  /** Moves the sequences of a plan on, before the step has run: what it computes counts as computed. */
-  private void advance(StepPlan plan) {
-    for (int i = 0; i < plan.numSequences(); i++) {
-      Sequence s = plan.sequence(i);
-      s.computedTokens += plan.scheduledTokens(i);
-      s.inFlightTokens += plan.scheduledTokens(i);
-      s.midPrompt = !plan.samples(i);
-      if (config.asyncScheduling() && plan.samples(i)) {
-        s.placeholders += 1 + plan.numDrafts(i);
-        s.padDrafts(config.numSpeculativeTokens());
+    s.computedTokens = end;
+    s.inFlightTokens += n;
+    s.midPrompt = !samples;
+    s.numDrafts = 0;
+    if (samples && config.asyncScheduling()) {
+      s.placeholders += 1 + drafts;
+      if (config.numSpeculativeTokens() > 0) {
+        s.owner().padDrafts(config.numSpeculativeTokens());
       }
     }
   }

@@ -13,12 +13,16 @@ public final class StepResult {
   private int[] starts = new int[17];
   private int[] tokens = new int[16];
   private @Nullable TokenLogprobs[] logprobs = new @Nullable TokenLogprobs[16];
+  private boolean anyLogprobs;
   private boolean[] nan = new boolean[16];
   private long gapNanos;
 
   /** Empties the result. */
   public void reset() {
-    Arrays.fill(logprobs, 0, starts[numSequences], null);
+    if (anyLogprobs) {
+      Arrays.fill(logprobs, 0, starts[numSequences], null);
+      anyLogprobs = false;
+    }
     numSequences = 0;
     gapNanos = 0;
     starts[0] = 0;
@@ -45,7 +49,10 @@ public final class StepResult {
       logprobs = Arrays.copyOf(logprobs, at * 2);
     }
     tokens[at] = id;
-    logprobs[at] = tokenLogprobs;
+    if (tokenLogprobs != null) {
+      logprobs[at] = tokenLogprobs;
+      anyLogprobs = true;
+    }
   }
 
   /** Says that a token of the sequence opened last comes from logits with a NaN among them. */

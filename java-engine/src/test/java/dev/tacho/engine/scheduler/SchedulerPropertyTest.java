@@ -187,7 +187,7 @@ class SchedulerPropertyTest {
       assertThat(plan.scheduledTokens(i)).isPositive();
       assertThat(plan.startPosition(i) + plan.scheduledTokens(i)).isEqualTo(s.computedTokens());
       assertThat(s.blockTable().size() * w.pool.blockTokens()).isGreaterThanOrEqualTo(s.computedTokens());
-      assertThat(plan.samples(i)).isEqualTo(!s.midPrompt);
+      assertThat(plan.samples(i)).isEqualTo(!s.progress().midPrompt);
       sum += plan.scheduledTokens(i);
     }
     assertThat(plan.numTokens()).isEqualTo(sum);

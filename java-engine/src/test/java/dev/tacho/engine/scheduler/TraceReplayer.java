@@ -394,7 +394,7 @@ final class TraceReplayer {
       ArrayNode columns = reqs.putArray(s.requestId());
       String status = s.state() == SequenceState.BLOCKED ? "WAITING_FOR_STRUCTURED_OUTPUT_GRAMMAR" : s.state().name();
       columns.add(status).add(s.computedTokens()).add(s.length()).add(s.outputLength());
-      columns.add(s.placeholders).add(s.inFlightTokens()).add(s.staleTokens);
+      columns.add(s.progress().placeholders).add(s.inFlightTokens()).add(s.progress().staleTokens);
       columns.add(s.numPreemptions()).add(s.numDrafts());
     }
     return state;
