@@ -107,7 +107,7 @@ final class EngineGroup {
             bench,
             PeakCache.ofUser(System.getenv()),
             PeakWatch.IDLE,
-            () -> engines.stream().allMatch(engine -> engine.load().isIdle()),
+            EngineLoad::allIdle,
             this::peaksFound);
     Thread.ofPlatform().daemon().name("tacho-peaks").start(watch);
     return watch;
@@ -216,6 +216,7 @@ final class EngineGroup {
     }
     engines.getFirst().close(drain);
     others.forEach(EngineRuntime::join);
+    sleep.close();
     closing.lock();
     try {
       if (!modelClosed) {

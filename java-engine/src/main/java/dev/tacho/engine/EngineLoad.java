@@ -12,6 +12,9 @@ final class EngineLoad {
 
   private static final double FREE_KV_USAGE = 0.5;
 
+  // Of all engines in this JVM.
+  private static final AtomicInteger ALL_IN_FLIGHT = new AtomicInteger();
+
   private final AtomicInteger inFlight = new AtomicInteger();
   private final AtomicInteger waiting = new AtomicInteger();
   private volatile int running;
@@ -20,17 +23,19 @@ final class EngineLoad {
   /** Sequences have been given to the engine; they count as waiting until its scheduler says what it has. */
   void submitted(int sequences) {
     inFlight.addAndGet(sequences);
+    ALL_IN_FLIGHT.addAndGet(sequences);
     waiting.addAndGet(sequences);
   }
 
   /** Sequences have ended. */
   void ended(int sequences) {
     inFlight.addAndGet(-sequences);
+    ALL_IN_FLIGHT.addAndGet(-sequences);
   }
 
-  /** True if no sequence is with the engine. */
-  boolean isIdle() {
-    return inFlight.get() == 0;
+  /** True if no sequence is with any engine of this JVM. */
+  static boolean allIdle() {
+    return ALL_IN_FLIGHT.get() == 0;
   }
 
   /** What the scheduler has. Engine thread. */

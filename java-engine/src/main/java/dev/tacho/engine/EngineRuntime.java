@@ -44,9 +44,7 @@ final class EngineRuntime {
   private final Thread outputThread;
   private final Map<String, Generation> live = new ConcurrentHashMap<>();
   private final AtomicBoolean outputFailed = new AtomicBoolean();
-  private volatile EngineState state = EngineState.STARTING;
-  private volatile @Nullable Throwable death;
-
+  private final EngineStates states;
   private final AtomicBoolean closing = new AtomicBoolean();
   private final CountDownLatch closed = new CountDownLatch(1);
   private final Drain drain = new Drain();
@@ -89,6 +87,9 @@ final class EngineRuntime {
     try (CloseStack opened = new CloseStack()) {
       opened.push(parts);
       metrics = opened.push(join(metricsOptions));
+      states =
+          new EngineStates(
+              info().modelName(), state -> metrics.lifecycle(EngineLifecycle.valueOf(state.name())));
       metrics.device().counters(new RunnerCounters(parts.runner(), metrics.counters()));
       metrics.device().memory(MemoryArea.SCRATCH, info().workspace().bytes());
       weightsHeld(true);
@@ -103,7 +104,7 @@ final class EngineRuntime {
       NgramProposer proposer = shared.proposer(info().maxModelLen());
       loop =
           new EngineLoop(
-              inbox, queue, scheduler, parts.runner(), requests, recorder, proposer, this::engineStateChanged);
+              inbox, queue, scheduler, parts.runner(), requests, recorder, proposer, states::enter);
       OutputProcessor output =
           new OutputProcessor(
               queue,
@@ -126,7 +127,7 @@ final class EngineRuntime {
                   });
       opened.release();
     }
-    enter(EngineState.RUNNING);
+    states.enter(EngineState.RUNNING);
     outputThread.start();
     engineThread.start();
     if (!shared.logWaitingAfter().isZero()) {
@@ -186,29 +187,30 @@ final class EngineRuntime {
 
   /** Tokenizes the prompt, checks it and hands the request to the engine; what is wrong ends this request alone. */
   private void prepare(Generation generation) {
-    long queuedTokens = 0;
     try {
-      long tokens = shared.intake().prepare(generation);
-      gate.queue(tokens);
-      queuedTokens = tokens;
+      gate.queue(shared.intake().prepare(generation));
+      generation.admitted();
       if (generation.abortCause() != null) {
-        turnAway(generation, queuedTokens, null);
+        turnAway(generation, null);
       } else if (inbox.put(Command.add(generation))) {
         generation.submitted();
       } else {
-        turnAway(generation, queuedTokens, closedException());
+        turnAway(generation, states.closedException());
       }
     } catch (EngineException e) {
-      turnAway(generation, queuedTokens, e);
+      turnAway(generation, e);
     } catch (RuntimeException | Error e) {
-      turnAway(generation, queuedTokens, new RequestFailedException(generation.requestId(), e));
+      turnAway(generation, new RequestFailedException(generation.requestId(), e));
     }
   }
 
   /** Ends a request that has passed the gate and not entered the inbox. */
-  private void turnAway(Generation generation, long queuedTokens, @Nullable EngineException cause) {
-    gate.dequeue(queuedTokens);
-    gate.leave(generation.sampling().n());
+  private void turnAway(Generation generation, @Nullable EngineException cause) {
+    if (generation.isAdmitted()) {
+      generation.leave(gate);
+    } else {
+      gate.leave(generation.sampling().n());
+    }
     refuse(generation, cause);
   }
 
@@ -225,7 +227,11 @@ final class EngineRuntime {
   /** Ends what the engine has not ended, once its threads do no more: requests on their way, or lost by a fault. */
   private void refuseRest() {
     for (Generation generation : live.values()) {
-      refuse(generation, closedException());
+      if (generation.isAdmitted()) {
+        // The others are on their way: whoever brings them finds the inbox closed and turns them away.
+        generation.leave(gate);
+      }
+      refuse(generation, states.closedException());
     }
   }
 
@@ -304,13 +310,18 @@ final class EngineRuntime {
   private <T> T ask(EngineQuestion.Answer<T> answer) {
     EngineQuestion<T> question = new EngineQuestion<>(answer);
     if (!inbox.put(Command.ask(question))) {
-      throw closedException();
+      throw states.closedException();
     }
     return question.await();
   }
 
   EngineState state() {
-    return state;
+    return states.state();
+  }
+
+  /** See {@link EngineStates#checkOpen}. */
+  void checkOpen() {
+    states.checkOpen();
   }
 
   EngineInfo info() {
@@ -321,57 +332,10 @@ final class EngineRuntime {
     return load;
   }
 
-  /**
-   * Says whether requests are accepted.
-   *
-   * @throws EngineClosedException if the engine is closed or draining
-   * @throws EngineDeadException if it is dead
-   */
-  void checkOpen() {
-    if (!state.accepts()) {
-      throw closedException();
-    }
-  }
-
-  private EngineException closedException() {
-    Throwable cause = death;
-    return cause == null ? new EngineClosedException() : new EngineDeadException(cause);
-  }
-
-  // ---- states
-
-  private void enter(EngineState next) {
-    state = next;
-    metrics.lifecycle(EngineLifecycle.valueOf(next.name()));
-  }
-
-  /** Engine thread. */
-  private void engineStateChanged(EngineState next, @Nullable Throwable cause) {
-    if (next == EngineState.DEAD) {
-      death = cause;
-    }
-    if (next == EngineState.DEAD || !closing.get()) {
-      enter(next);
-    }
-    if (cause != null) {
-      log(next, cause);
-    }
-  }
-
-  /** Logs on a thread of its own: an appender is foreign code, which may wait. */
-  private void log(EngineState next, Throwable cause) {
-    try {
-      Thread.startVirtualThread(() -> LOG.error("engine {} is {}", info().modelName(), next.label(), cause));
-    } catch (OutOfMemoryError e) {
-      // The state and the requests' exceptions say it too, and they come first.
-      cause.addSuppressed(e);
-    }
-  }
-
   /** Output thread: the first failure is survived, the second ends the engine. */
   private void outputFailed(Throwable cause) {
     if (outputFailed.compareAndSet(false, true)) {
-      engineStateChanged(EngineState.DEGRADED, cause);
+      states.enter(EngineState.DEGRADED, cause);
     } else {
       loop.kill(cause);
     }
@@ -438,9 +402,7 @@ final class EngineRuntime {
     if (level > 0) {
       cacheHeld(false);
     }
-    if (!closing.get()) {
-      enter(EngineState.SLEEPING);
-    }
+    states.enter(EngineState.SLEEPING);
     metrics.sleepState(true, level);
   }
 
@@ -448,9 +410,7 @@ final class EngineRuntime {
   void resume() {
     cacheHeld(true);
     pause(PauseState.UNPAUSED);
-    if (state == EngineState.SLEEPING) {
-      enter(EngineState.RUNNING);
-    }
+    states.awake();
     metrics.sleepState(false, 0);
   }
 
@@ -459,12 +419,12 @@ final class EngineRuntime {
   /** See {@link Engine#close(Duration)}. */
   void close(Duration time) {
     boolean first = closing.compareAndSet(false, true);
-    if (first && state != EngineState.DEAD) {
-      enter(EngineState.DRAINING);
+    if (first) {
+      states.enter(EngineState.DRAINING);
     }
     drain.shorten(time);
     if (first) {
-      drain.await(() -> live.isEmpty() || state == EngineState.DEAD);
+      drain.await(() -> live.isEmpty() || state() == EngineState.DEAD);
       end();
     } else {
       awaitUninterruptibly(closed);
@@ -476,7 +436,7 @@ final class EngineRuntime {
     join(engineThread);
     join(outputThread);
     refuseRest();
-    enter(EngineState.CLOSED);
+    states.enter(EngineState.CLOSED);
     try (CloseStack rest = new CloseStack()) {
       rest.push(closed::countDown);
       rest.push(parts);

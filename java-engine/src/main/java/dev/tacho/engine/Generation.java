@@ -42,6 +42,7 @@ final class Generation {
   private final CompletableFuture<Completion> completion = new CompletableFuture<>();
   private final AtomicReference<@Nullable String> abortCause = new AtomicReference<>();
   private final AtomicReference<@Nullable EngineException> failure = new AtomicReference<>();
+  private volatile boolean admitted;
   private volatile boolean submitted;
 
   // Written before the request enters the inbox.
@@ -161,6 +162,23 @@ final class Generation {
   void prepare(int[] ids, RequestRecord[] sequenceRecords) {
     promptIds = ids;
     records = sequenceRecords;
+  }
+
+  /** The gate counts its prompts, from now until {@link #leave}. */
+  void admitted() {
+    admitted = true;
+  }
+
+  /** True if the gate counts its prompts, or has counted them. Any thread. */
+  boolean isAdmitted() {
+    return admitted;
+  }
+
+  /** The gate counts none of its sequences any more, whichever have ended before. Any thread. */
+  void leave(AdmissionGate gate) {
+    for (RequestRecord record : records) {
+      record.leave(gate);
+    }
   }
 
   /** The engine has it; an end that was asked for meanwhile is passed on. */

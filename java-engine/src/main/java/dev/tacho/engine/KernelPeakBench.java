@@ -26,7 +26,7 @@ import org.jspecify.annotations.Nullable;
  * in the caches, and bytes of a buffer that does not fit there, read once. The best of several passes counts, as only
  * the others' work makes one slower.
  *
- * <p>The threads are its own, of the lowest priority: those of a team belong to its runner.
+ * <p>It takes {@link #BUFFER_BYTES} beside what the engine has, and gives them back. The threads are its own, of the lowest priority: those of a team belong to its runner.
  *
  * @param kernels what the engine computes with
  * @param dtype the type that most of the weights have: integer products are faster than float ones
@@ -36,7 +36,7 @@ record KernelPeakBench(Kernels kernels, DType dtype, int threads) implements Pea
   private static final int PASSES = 8;
 
   /* A buffer larger than the caches, in pieces between which the measurement can end. */
-  private static final long BUFFER_BYTES = 256L << 20;
+  static final long BUFFER_BYTES = 256L << 20;
   private static final int PIECE_BYTES = 1 << 20;
 
   /* A product of 8 million operations, its weight of 512 KiB and its rows in the second-level cache. */

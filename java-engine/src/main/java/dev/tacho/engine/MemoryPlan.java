@@ -80,6 +80,11 @@ record MemoryPlan(int engines, long weightBytes, long workspaceBytes, int kvBloc
     return plan;
   }
 
+  /** True if so many bytes are left beside the plan. */
+  boolean leaves(long bytes, long machineBytes) {
+    return totalBytes() <= machineBytes - bytes;
+  }
+
   private EngineOption largerOfWeightsAndWorkspace() {
     return weightBytes >= workspaceBytes ? EngineOption.MODEL : EngineOption.MAX_NUM_BATCHED_TOKENS;
   }

@@ -130,7 +130,9 @@ final class ModelLoader {
           codec,
           new LoadedWeights(config.model(), weights),
           engines,
-          new KernelPeakBench(kernels, DType.valueOf(info.weightType()), info.threads()));
+          plan.leaves(KernelPeakBench.BUFFER_BYTES, MemoryPlan.machineBytes())
+              ? new KernelPeakBench(kernels, DType.valueOf(info.weightType()), info.threads())
+              : null);
     } catch (OutOfMemoryError | IllegalStateException e) {
       ConfigurationException failure =
           new ConfigurationException(

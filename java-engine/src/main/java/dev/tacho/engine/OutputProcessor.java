@@ -133,7 +133,7 @@ final class OutputProcessor implements Runnable {
       return;
     }
     if (output.newTokens() > 0) {
-      leavePrefill(record);
+      record.leavePrefill(gate);
       generation.draftsChecked(outputs.drafted(i), outputs.accepted(i));
       generation.tokensArrived(batch.batchNanos(), now);
       if (generation.mailbox().put(record.index(), output, outputs, i, this::positionLogprobs, now)) {
@@ -198,17 +198,10 @@ final class OutputProcessor implements Runnable {
     Generation generation = record.generation();
     SequenceOutput output = record.output();
     output.markEnded();
-    leavePrefill(record);
-    gate.leave(1);
+    record.leave(gate);
     generation.mailbox().finish(record.index(), output.takeText(), reason, stopReason);
     if (generation.sequenceEnded(record) && ended.test(generation)) {
       generation.complete(now);
-    }
-  }
-
-  private void leavePrefill(RequestRecord record) {
-    if (record.leavePrefill()) {
-      gate.dequeue(record.generation().promptIds().length);
     }
   }
 

@@ -61,9 +61,14 @@ record PeakCache(Path directory) {
     stored.setProperty(BANDWIDTH, Double.toString(peaks.bytesPerSecond()));
     Files.createDirectories(directory);
     Path written = Files.createTempFile(directory, "peaks", ".tmp");
-    try (OutputStream out = Files.newOutputStream(written)) {
-      stored.store(out, null);
+    try {
+      try (OutputStream out = Files.newOutputStream(written)) {
+        stored.store(out, null);
+      }
+      Files.move(written, file(subject), StandardCopyOption.ATOMIC_MOVE);
+    } finally {
+      // There only if something went wrong: the disk is full, say.
+      Files.deleteIfExists(written);
     }
-    Files.move(written, file(subject), StandardCopyOption.ATOMIC_MOVE);
   }
 }

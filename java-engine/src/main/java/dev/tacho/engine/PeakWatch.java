@@ -33,7 +33,7 @@ final class PeakWatch implements Runnable {
    * @param bench measures
    * @param cache what was measured before
    * @param idleTime how long nothing has run before it is measured
-   * @param idle true while nothing runs
+   * @param idle true while nothing runs in this JVM
    * @param found gets the peaks, once
    */
   PeakWatch(PeakBench bench, PeakCache cache, Duration idleTime, BooleanSupplier idle, Consumer<DevicePeaks> found) {

@@ -2,6 +2,7 @@ package dev.tacho.engine;
 
 import dev.tacho.engine.sampling.SamplerState;
 import dev.tacho.engine.scheduler.Sequence;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -25,8 +26,9 @@ final class RequestRecord {
   private boolean computedBefore;
   private boolean live;
 
-  // Output thread.
-  private boolean prefilled;
+  // What the admission gate has been given back; by whoever ends it.
+  private final AtomicBoolean prefilled = new AtomicBoolean();
+  private final AtomicBoolean gone = new AtomicBoolean();
 
   RequestRecord(
       Generation generation,
@@ -113,11 +115,19 @@ final class RequestRecord {
     return first;
   }
 
-  /** True the first time: its first output has come, or its end. Output thread. */
-  boolean leavePrefill() {
-    boolean first = !prefilled;
-    prefilled = true;
-    return first;
+  /** Its first output has come, or its end: the gate does not count its prompt any more. Any thread. */
+  void leavePrefill(AdmissionGate gate) {
+    if (prefilled.compareAndSet(false, true)) {
+      gate.dequeue(generation.promptIds().length);
+    }
+  }
+
+  /** It has ended: the gate does not count it any more. Any thread. */
+  void leave(AdmissionGate gate) {
+    leavePrefill(gate);
+    if (gone.compareAndSet(false, true)) {
+      gate.leave(1);
+    }
   }
 
   long queuedNanos() {

@@ -22,6 +22,7 @@ final class SleepControl {
   private final ReentrantLock lock = new ReentrantLock();
   private final EnumSet<SleepTag> missing = EnumSet.noneOf(SleepTag.class);
   private boolean weightsDiscarded;
+  private boolean closed;
   private volatile boolean sleeping;
 
   SleepControl(List<EngineRuntime> engines, ModelWeights weights) {
@@ -39,6 +40,7 @@ final class SleepControl {
     }
     lock.lock();
     try {
+      checkOpen();
       if (level == 0 && sleeping) {
         return;
       }
@@ -72,6 +74,7 @@ final class SleepControl {
   void wake(Set<SleepTag> tags) {
     lock.lock();
     try {
+      checkOpen();
       if (missing.isEmpty()) {
         return;
       }
@@ -88,6 +91,22 @@ final class SleepControl {
         }
         sleeping = false;
       }
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  private void checkOpen() {
+    if (closed) {
+      throw new EngineClosedException();
+    }
+  }
+
+  /** From now on the weights are not touched. Waits for whoever puts the engines to sleep at the moment. */
+  void close() {
+    lock.lock();
+    try {
+      closed = true;
     } finally {
       lock.unlock();
     }

@@ -102,6 +102,26 @@ class AdmissionTest {
   }
 
   @Test
+  void whatARequestHasTakenIsGivenBackOnceWhoeverEndsIt() {
+    EngineConfig config =
+        EngineConfig.builder().model(Path.of("none")).maxNumQueuedReqs(3).maxNumQueuedTokens(20).build();
+    AdmissionGate gate = new AdmissionGate(config, new CounterPage());
+    GenerationRequest request = request(10, 3);
+    Generation generation =
+        new Generation("a", request, 0, Mailbox.Limits.DEFAULT, ended -> {});
+    gate.enter(3);
+    gate.queue(new RequestIntake(config, new ByteCodec(), 100).prepare(generation));
+    assertThat(catchThrowableOfType(OverloadedException.class, () -> gate.enter(1)).current()).isEqualTo(3);
+    generation.records()[1].leavePrefill(gate);
+    generation.records()[1].leave(gate);
+    assertThat(catchThrowableOfType(OverloadedException.class, () -> gate.enter(1)).limitName()).isEqualTo(BY_TOKENS);
+    generation.leave(gate);
+    generation.leave(gate);
+    gate.enter(3);
+    assertThat(catchThrowableOfType(OverloadedException.class, () -> gate.enter(1)).current()).isEqualTo(3);
+  }
+
+  @Test
   void limitOf0RefusesEverything() {
     try (Engine engine = ScriptedEngine.over(stepByStep).with(options -> options.maxNumQueuedReqs(0)).open()) {
       assertThatThrownBy(() -> engine.complete("a", TWO_TOKENS)).isInstanceOf(OverloadedException.class);

@@ -74,6 +74,27 @@ class DataParallelTest {
   }
 
   @Test
+  void sequencesOfOneRequestStayTogetherAndShareItsPrompt() {
+    try (Engine engine = ScriptedEngine.over(ScriptedRunner.endless(), ScriptedRunner.endless()).open()) {
+      GenerationRequest request =
+          GenerationRequest.builder()
+              .prompt(new int[100])
+              .sampling(SHORT.toBuilder().n(4).build())
+              .build();
+      assertThat(engine.submit(request).completion().join().choices()).hasSize(4);
+      MetricsSnapshot snapshot = engine.metrics().snapshot();
+      List<Double> hits = new ArrayList<>();
+      List<Double> queries = new ArrayList<>();
+      for (int rank = 0; rank < 2; rank++) {
+        hits.add(counter(snapshot, "vllm:prefix_cache_hits", rank));
+        queries.add(counter(snapshot, "vllm:prefix_cache_queries", rank));
+      }
+      assertThat(queries).as("one engine gets all four").containsExactlyInAnyOrder(0.0, 400.0);
+      assertThat(hits).as("three find the six full blocks of the first").containsExactlyInAnyOrder(0.0, 288.0);
+    }
+  }
+
+  @Test
   void aRankCanBeAskedForAndIdsAreUniqueOverAll() {
     try (Engine engine = ScriptedEngine.over(ScriptedRunner.endless(), ScriptedRunner.unhurried()).open()) {
       GenerationRequest.Builder mine =

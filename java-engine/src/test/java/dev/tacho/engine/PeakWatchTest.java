@@ -1,10 +1,12 @@
 package dev.tacho.engine;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tacho.engine.kernel.DType;
 import dev.tacho.engine.kernel.KernelSelection;
 import dev.tacho.metrics.perf.DevicePeaks;
+import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -123,6 +125,34 @@ class PeakWatchTest {
     watch(bench, Files.writeString(folder.resolve("file"), "")).run();
     assertThat(bench.begun).hasValue(3);
     assertThat(found).hasSize(3).containsOnly(PEAKS);
+  }
+
+  @Test
+  void whatCannotBeStoredLeavesNothingBehind(@TempDir Path folder) throws Exception {
+    PeakCache cache = new PeakCache(folder);
+    cache.store("a CPU", PEAKS);
+    Path stored;
+    try (var files = Files.list(folder)) {
+      stored = files.findFirst().orElseThrow();
+    }
+    Files.delete(stored);
+    // A directory that is not empty cannot be replaced.
+    Files.createDirectories(stored.resolve("in the way"));
+    assertThatThrownBy(() -> cache.store("a CPU", PEAKS)).isInstanceOf(IOException.class);
+    assertThat(folder).isDirectoryNotContaining(path -> path.toString().endsWith(".tmp"));
+  }
+
+  @Test
+  void workOfAnyEngineInTheJvmCounts() {
+    assertThat(EngineLoad.allIdle()).isTrue();
+    EngineLoad one = new EngineLoad();
+    EngineLoad other = new EngineLoad();
+    one.submitted(2);
+    other.submitted(1);
+    one.ended(2);
+    assertThat(EngineLoad.allIdle()).as("the other one's").isFalse();
+    other.ended(1);
+    assertThat(EngineLoad.allIdle()).isTrue();
   }
 
   @Test

@@ -12,6 +12,9 @@ final class ScriptedWeights implements ModelWeights {
 
   @Override
   public void discard() {
+    if (closed > 0) {
+      throw new IllegalStateException("weights are closed already");
+    }
     discarded++;
   }
 

@@ -95,6 +95,26 @@ class SleepTest {
   }
 
   @Test
+  void sleepAndWakeOfAClosedGroupSayThatItIsClosedAndTouchNoWeights() {
+    ScriptedWeights weights = new ScriptedWeights();
+    ScriptedRunner failing =
+        ScriptedRunner.endless()
+            .during(
+                step -> {
+                  throw new IllegalStateException("injected");
+                });
+    Engine engine = ScriptedEngine.over(failing).weights(weights).open();
+    for (int i = 0; i < 2; i++) {
+      assertThatThrownBy(() -> engine.complete("a", SHORT)).isInstanceOf(EngineException.class);
+    }
+    // Nothing stops a sleep at the engines: a dead one takes no part in it.
+    engine.close();
+    assertThatThrownBy(() -> engine.sleep(2)).isInstanceOf(EngineClosedException.class);
+    assertThatThrownBy(engine::wake).isInstanceOf(EngineClosedException.class);
+    assertThat(weights.discarded).isZero();
+  }
+
+  @Test
   void levelZeroOnlyPauses() throws Exception {
     ScriptedEngine scripted = ScriptedEngine.over(ScriptedRunner.unhurried());
     try (Engine engine = scripted.open()) {

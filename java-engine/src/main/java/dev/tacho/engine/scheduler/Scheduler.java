@@ -397,8 +397,9 @@ public final class Scheduler {
   public void fail(StepPlan plan, long nanos, StepOutputs outputs) {
     for (int i = 0; i < plan.numSequences(); i++) {
       Sequence s = plan.sequence(i);
-      if (s.blockTable().size() == 0) {
-        // Its blocks are free already, so which of them hold garbage is not known any more.
+      if (s.isLive() && s.blockTable().size() == 0) {
+        // It was preempted while the step computed, so which blocks hold garbage is not known any more. One that has
+        // ended put nothing into the cache in this step, or its step before has failed and it was taken out there.
         pool.forgetAll();
       } else {
         blocks.forget(s.blocks(), plan.startPosition(i) / pool.blockTokens());

@@ -196,6 +196,23 @@ class SchedulerTest {
   }
 
   @Test
+  void aFailedStepAndTheOneBehindItLeaveTheRestOfTheCache() {
+    SchedulerWorld w = new SchedulerWorld(config().asyncScheduling(true), 33, 4, true);
+    w.add(SchedulerWorld.sequence("before", new int[] {1, 2, 3, 4, 5, 6, 7, 8, 9}, 1));
+    w.update(w.schedule());
+    assertThat(w.pool.numCached()).isEqualTo(2);
+    Sequence a = w.add(SchedulerWorld.sequence("a", new int[] {1, 2, 3, 4, 11, 12, 13, 14, 15}, 9));
+    StepPlan first = w.schedule();
+    StepPlan behind = w.schedule();
+    assertThat(behind.sequence(0)).isSameAs(a);
+    w.fail(first);
+    w.fail(behind);
+    assertThat(a.finishReason()).isEqualTo(FinishReason.ERROR);
+    assertThat(w.pool.numCached()).as("what the step before them has computed").isEqualTo(2);
+    assertThat(w.scheduler.audit()).isTrue();
+  }
+
+  @Test
   void aVictimPlannedBeforeLeavesNothingUncomputedInTheCache() {
     SchedulerConfig.Builder config =
         config().policy(SchedulingPolicy.PRIORITY).maxNumBatchedTokens(16).longPrefillTokenThreshold(8);
