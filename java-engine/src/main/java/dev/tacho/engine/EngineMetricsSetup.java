@@ -53,6 +53,7 @@ final class EngineMetricsSetup {
             .counters(counters)
             .registry(registry)
             .device(DEVICE)
+            .workers(parts.runner().workers())
             .logStats(!config.disableLogStats())
             .logInterval(config.logStatsInterval())
             .kvCacheMetrics(config.kvCacheMetrics())

@@ -9,8 +9,7 @@ import dev.tacho.metrics.perf.CounterSource;
 import dev.tacho.metrics.perf.DeviceCounters;
 
 /**
- * What a runner has computed, for the metrics. The packing of weights is left out: it belongs to no step. How long each
- * worker waited is not told: that would take a reading of the clock at every barrier.
+ * What a runner has computed, for the metrics. The packing of weights is left out: it belongs to no step.
  *
  * @param runner whose work it is; may be closed
  * @param page the engine's running totals
@@ -31,6 +30,9 @@ record RunnerCounters(ModelRunner runner, CounterPage page) implements CounterSo
     }
     counters.work(flops, readBytes, writeBytes);
     counters.ffiCalls(runner.ffiCalls());
+    for (int worker = 0; worker < runner.workers(); worker++) {
+      counters.workerWait(worker, runner.waitNanos(worker));
+    }
     counters.time(runner.busyNanos(), page.get(EngineCounter.BUBBLE_NANOS));
   }
 }

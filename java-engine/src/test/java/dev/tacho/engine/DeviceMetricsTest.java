@@ -174,6 +174,25 @@ class DeviceMetricsTest {
   }
 
   @Test
+  void eachWorkerSaysHowLongItWaitedForTheOther() {
+    long opening = System.nanoTime();
+    try (Opened opened = new Opened(BundledModel.config().threads(2))) {
+      List<Double> waits;
+      do {
+        opened.generate();
+        MetricsSnapshot snapshot = opened.engine.metrics().snapshot();
+        waits =
+            IntStream.range(0, 2)
+                .mapToObj(i -> snapshot.counter("tacho:worker_wait_seconds", Map.of("worker", "" + i)).orElseThrow())
+                .map(sample -> sample.value())
+                .toList();
+      } while (waits.getFirst() == 0 || waits.getLast() == 0);
+      double all = (System.nanoTime() - opening) / 1e9;
+      assertThat(waits).allSatisfy(wait -> assertThat(wait).as("of %s s", all).isLessThan(all));
+    }
+  }
+
+  @Test
   void timeOfStepsIsTimeOfTheTeamAndRatiosShowOncePeaksAreGiven() {
     long opening = System.nanoTime();
     try (Opened opened = new Opened(BundledModel.config().devicePeaks(new DevicePeaks(1e9, 1e9)))) {

@@ -179,6 +179,16 @@ final class ScriptedRunner implements ModelRunner {
   }
 
   @Override
+  public int workers() {
+    return 1;
+  }
+
+  @Override
+  public long waitNanos(int worker) {
+    return 0;
+  }
+
+  @Override
   public long busyNanos() {
     return 0;
   }

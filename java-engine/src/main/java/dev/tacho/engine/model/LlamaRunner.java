@@ -13,6 +13,7 @@ import dev.tacho.engine.scheduler.StepPlan;
 import dev.tacho.engine.scheduler.StepResult;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -37,6 +38,7 @@ public final class LlamaRunner implements ModelRunner {
   private final boolean nativeKernels;
   // What the team had computed before the first step: the weights.
   private final long earlierNanos;
+  private final long[] earlierWaitNanos;
   private volatile OperationCounters @Nullable [] lastCounters;
   private long launched;
   private long awaited;
@@ -69,6 +71,8 @@ public final class LlamaRunner implements ModelRunner {
       team.await();
       nativeKernels = weights.kernels().id().equals(NATIVE);
       earlierNanos = team.busyNanos();
+      earlierWaitNanos = new long[team.size()];
+      Arrays.setAll(earlierWaitNanos, team::waitNanos);
     } catch (Throwable failure) {
       arena.close();
       throw failure;
@@ -188,6 +192,16 @@ public final class LlamaRunner implements ModelRunner {
   @Override
   public long busyNanos() {
     return team.busyNanos() - earlierNanos;
+  }
+
+  @Override
+  public int workers() {
+    return team.size();
+  }
+
+  @Override
+  public long waitNanos(int worker) {
+    return Math.max(0, team.waitNanos(worker) - earlierWaitNanos[worker]);
   }
 
   /** Logits of a sampled row of the step awaited last, in the order of the plan; valid until the next launch. */

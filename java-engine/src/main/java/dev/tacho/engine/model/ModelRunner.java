@@ -40,6 +40,16 @@ public interface ModelRunner extends AutoCloseable {
   /** Nanoseconds in which a step was computed; one under way counts when it ends. For any thread, also after close. */
   long busyNanos();
 
+  /** Threads that compute the steps together. */
+  int workers();
+
+  /**
+   * Nanoseconds that a worker has waited for the others inside steps. For any thread, also after close.
+   *
+   * @param worker its number, below {@link #workers}
+   */
+  long waitNanos(int worker);
+
   /** Waits for the steps in flight, ends the team and frees the scratch. Does nothing the second time. */
   @Override
   void close();

@@ -37,6 +37,9 @@ public final class WorkerTeam implements AutoCloseable {
   private static final int BUSY_NANOS = 8 * CELL_LONGS;
   private static final int MEMBER_PARKED = 9 * CELL_LONGS;
 
+  /* In a member's cell, on its second line: how long it has waited for the others. */
+  private static final int WAIT_NANOS = CELL_LONGS / 2;
+
   private static final int SPINS_BETWEEN_CLOCKS = 64;
 
   /** Tasks that may be launched and not awaited. */
@@ -101,6 +104,17 @@ public final class WorkerTeam implements AutoCloseable {
     return get(BUSY_NANOS);
   }
 
+  /**
+   * Nanoseconds that a member has waited for the others, at barriers and at the end of its tasks. Waits that end before
+   * a spinning member looks at the clock are not counted: members that come together within a microsecond or two read
+   * no clock. Any thread.
+   *
+   * @param member its number, 0 to {@link #size} - 1
+   */
+  public long waitNanos(int member) {
+    return get(parkedCell(member) + WAIT_NANOS);
+  }
+
   /** Members of the team. */
   public int size() {
     return size;
@@ -156,7 +170,8 @@ public final class WorkerTeam implements AutoCloseable {
   private void join() {
     launcher = Thread.currentThread();
     boolean interrupted = false;
-    while (!waitUntilAtLeast(ENDED, awaited + 1, LAUNCHER_PARKED, launcherSpinNanos)) {
+    long begin = launcherSpinNanos > 0 ? System.nanoTime() : 0;
+    while (!waitUntilAtLeast(ENDED, awaited + 1, LAUNCHER_PARKED, launcherSpinNanos, begin)) {
       interrupted |= Thread.interrupted();
     }
     if (interrupted) {
@@ -255,7 +270,7 @@ public final class WorkerTeam implements AutoCloseable {
       wakeMembers();
       return;
     }
-    while (!waitUntilChanged(MEETINGS, meetings, BROKEN, parkedCell(index))) {
+    while (!waitUntilChanged(MEETINGS, meetings, BROKEN, parkedCell(index), true)) {
       var _ = Thread.interrupted();
     }
     if (get(MEETINGS) == meetings) {
@@ -266,36 +281,42 @@ public final class WorkerTeam implements AutoCloseable {
   /* Waiting. A thread that parks first says so in its cell, then looks again; a waker first writes what is waited for,
    * then looks at the cell. Both are volatile, so at least one of them sees the other. */
 
-  /** Spins, then parks once; true when the cell has changed from {@code old} or {@code alarm} is not 0. */
-  private boolean waitUntilChanged(int cell, long old, int alarm, int parkedCell) {
-    for (long begin = 0; memberSpinNanos > 0; ) {
+  /**
+   * Spins, then parks once; true when the cell has changed from {@code old} or {@code alarm} is not 0.
+   *
+   * @param forOthers the time belongs to a task, and is counted
+   */
+  private boolean waitUntilChanged(int cell, long old, int alarm, int parkedCell, boolean forOthers) {
+    long begin = 0;
+    long now = 0;
+    while (memberSpinNanos > 0 && now - begin < memberSpinNanos) {
       for (int i = 0; i < SPINS_BETWEEN_CLOCKS; i++) {
         if (get(cell) != old || get(alarm) != 0) {
+          countWait(parkedCell, forOthers ? now - begin : 0);
           return true;
         }
         Thread.onSpinWait();
       }
       // The first reading comes after the first spins: a meeting of members that come together costs no clock.
-      long now = System.nanoTime();
+      now = System.nanoTime();
       begin = begin == 0 ? now : begin;
-      if (now - begin >= memberSpinNanos) {
-        break;
-      }
     }
     set(parkedCell, 1);
     boolean changed = get(cell) != old || get(alarm) != 0;
     if (!changed) {
+      begin = begin == 0 ? System.nanoTime() : begin;
       LockSupport.park();
+      now = System.nanoTime();
       changed = get(cell) != old || get(alarm) != 0;
     }
     set(parkedCell, 0);
+    countWait(parkedCell, forOthers ? now - begin : 0);
     return changed;
   }
 
-  /** Spins, then parks once; true when the cell is at least {@code value}. */
-  private boolean waitUntilAtLeast(int cell, long value, int parkedCell, long spinNanos) {
+  /** Spins for so long from {@code begin}, then parks once; true when the cell is at least {@code value}. */
+  private boolean waitUntilAtLeast(int cell, long value, int parkedCell, long spinNanos, long begin) {
     if (spinNanos > 0) {
-      long deadline = System.nanoTime() + spinNanos;
       do {
         for (int i = 0; i < SPINS_BETWEEN_CLOCKS; i++) {
           if (get(cell) >= value) {
@@ -303,7 +324,7 @@ public final class WorkerTeam implements AutoCloseable {
           }
           Thread.onSpinWait();
         }
-      } while (System.nanoTime() - deadline < 0);
+      } while (System.nanoTime() - begin < spinNanos);
     }
     set(parkedCell, 1);
     if (get(cell) < value) {
@@ -313,12 +334,25 @@ public final class WorkerTeam implements AutoCloseable {
     return get(cell) >= value;
   }
 
+  /** By the thread that has waited. */
+  private void countWait(int parkedCell, long nanos) {
+    if (nanos > 0) {
+      int cell = parkedCell + WAIT_NANOS;
+      CELL.setOpaque(cells, cell, (long) CELL.getOpaque(cells, cell) + nanos);
+    }
+  }
+
   /** Waits until a task may begin: it is launched, and all members have ended the one before. False at the end. */
   private boolean waitForTask(long task, int parkedCell) {
-    while (!waitUntilAtLeast(ENDED, task, parkedCell, memberSpinNanos)) {
-      var _ = Thread.interrupted();
+    if (get(ENDED) < task) {
+      long begin = System.nanoTime();
+      while (!waitUntilAtLeast(ENDED, task, parkedCell, memberSpinNanos, begin)) {
+        var _ = Thread.interrupted();
+      }
+      // A parked member may have been woken long after: nobody can end another task without it, so this is still its.
+      countWait(parkedCell, endNanos - begin);
     }
-    while (!waitUntilChanged(LAUNCHES, task, CLOSED, parkedCell)) {
+    while (!waitUntilChanged(LAUNCHES, task, CLOSED, parkedCell, false)) {
       var _ = Thread.interrupted();
     }
     return get(LAUNCHES) != task;

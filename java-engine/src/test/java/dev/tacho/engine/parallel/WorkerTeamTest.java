@@ -206,6 +206,35 @@ class WorkerTeamTest {
     }
   }
 
+  @ParameterizedTest(name = "parking {0}")
+  @ValueSource(booleans = {false, true})
+  void aMemberThatWaitsForASlowerOneSaysForHowLong(boolean parking) {
+    try (WorkerTeam team = new WorkerTeam("test", 2, parking ? PARKING : SPINNING)) {
+      long launched = System.nanoTime();
+      team.launch(
+          member -> {
+            work(member.index() == 0 ? 20_000_000 : 0);
+            member.barrier();
+            work(member.index() == 0 ? 20_000_000 : 0);
+          });
+      team.await();
+      long together = System.nanoTime() - launched;
+      // What lies between two tasks is no wait for others, also if the member slept through it.
+      LockSupport.parkNanos(30_000_000);
+      team.launch(member -> {});
+      team.await();
+      assertThat(team.waitNanos(1)).as("at the barrier and at the end").isBetween(30_000_000L, together);
+      assertThat(team.waitNanos(0)).as("the slower one").isLessThan(team.waitNanos(1) / 2);
+    }
+  }
+
+  private static void work(long nanos) {
+    long end = System.nanoTime() + nanos;
+    while (System.nanoTime() - end < 0) {
+      Thread.onSpinWait();
+    }
+  }
+
   @Test
   void anErrorComesOutOfAwaitAsItIs() {
     try (WorkerTeam team = new WorkerTeam("test", 2)) {
