@@ -1,6 +1,5 @@
 package dev.tacho.engine;
 
-import dev.tacho.engine.kv.BlockResidency;
 import dev.tacho.engine.kv.KvBlockPool;
 import dev.tacho.engine.scheduler.Scheduler;
 import dev.tacho.engine.scheduler.SchedulerListener;
@@ -12,6 +11,8 @@ import dev.tacho.metrics.event.FinishReason;
 import dev.tacho.metrics.event.StepShape;
 import dev.tacho.metrics.page.CounterPage;
 import dev.tacho.metrics.page.EngineCounter;
+import dev.tacho.metrics.stats.ResidencySampler;
+import java.util.SplittableRandom;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -21,7 +22,6 @@ import org.jspecify.annotations.Nullable;
 final class EventRecorder implements SchedulerListener {
   private static final EngineCounter[] FINISHED = finishedCounters();
   private static final long RESIDENCY_SEED = 1;
-  private static final long NO_GAP = -1;
 
   private final EventWriter events;
   private final CounterPage counters;
@@ -29,6 +29,8 @@ final class EventRecorder implements SchedulerListener {
   private final EngineLoad load;
   private final Options options;
   private final @Nullable StepDetails details;
+  private final ResidencySampler.Evictions evictions;
+  private @Nullable ResidencySampler residency;
   // Two steps may be planned at a time: the place of a step is its number's parity.
   private final StepShape[] shapes;
   private final long[] scheduleNanos = new long[2];
@@ -64,6 +66,7 @@ final class EventRecorder implements SchedulerListener {
       int slidingWindow,
       Options options) {
     this.events = events;
+    evictions = events::evicted;
     this.counters = counters;
     this.requests = requests;
     this.load = load;
@@ -75,17 +78,10 @@ final class EventRecorder implements SchedulerListener {
   /** Follows a sample of a pool's blocks, if that was asked for. */
   void watchResidency(KvBlockPool pool) {
     if (options.residencySample() > 0) {
-      pool.watch(new BlockResidency(pool.numBlocks(), options.residencySample(), RESIDENCY_SEED, this::evicted));
+      SplittableRandom random = new SplittableRandom(RESIDENCY_SEED);
+      residency = new ResidencySampler(pool.numBlocks(), options.residencySample(), random::nextDouble);
+      pool.watch(residency);
     }
-  }
-
-  private void evicted(long lifetimeNanos, long idleNanos, long[] gapsNanos, int numGaps) {
-    events.evicted(
-        lifetimeNanos,
-        idleNanos,
-        numGaps > 0 ? gapsNanos[0] : NO_GAP,
-        numGaps > 1 ? gapsNanos[1] : NO_GAP,
-        numGaps > 2 ? gapsNanos[2] : NO_GAP);
   }
 
   private static EngineCounter[] finishedCounters() {
@@ -294,6 +290,9 @@ final class EventRecorder implements SchedulerListener {
 
   private void snapshot(int running, int waiting, int deferred, int freeBlocks, int blocks) {
     load.snapshot(running, waiting + deferred, 1 - (double) freeBlocks / blocks);
+    if (residency != null) {
+      residency.drainTo(evictions);
+    }
     events.snapshot(running, waiting, deferred, freeBlocks, blocks, lookups, queriedTokens, hitTokens);
     lookups = 0;
     queriedTokens = 0;

@@ -1,5 +1,6 @@
 package dev.tacho.engine.kv;
 
+import dev.tacho.metrics.stats.ResidencySampler;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -27,7 +28,8 @@ public final class KvBlockPool {
   // the list's head and tail; -1 marks a block outside it.
   private final int[] links;
   private final @Nullable PrefixCache cache;
-  private @Nullable BlockResidency residency;
+  private @Nullable ResidencySampler residency;
+  private long nanos;
   private int numFree;
 
   /**
@@ -53,15 +55,13 @@ public final class KvBlockPool {
   }
 
   /** Has what blocks go through watched from now on. */
-  public void watch(BlockResidency watcher) {
+  public void watch(ResidencySampler watcher) {
     residency = watcher;
   }
 
-  /** Tells the watcher, if there is one, the time of the allocations that follow. */
-  public void setNanos(long nanos) {
-    if (residency != null) {
-      residency.setNanos(nanos);
-    }
+  /** Sets the time of the allocations that follow. */
+  public void setNanos(long now) {
+    nanos = now;
   }
 
   /** Blocks, the null block included. */
@@ -116,8 +116,8 @@ public final class KvBlockPool {
         cache.remove(block);
       }
       if (residency != null && cache != null) {
-        residency.evicted(block);
-        residency.allocated(block);
+        residency.evicted(block, nanos);
+        residency.allocated(block, nanos);
       }
       links[block * LINKS + OWNERS] = 1;
       table.append(block);
@@ -130,7 +130,7 @@ public final class KvBlockPool {
       unlink(block);
     }
     if (residency != null) {
-      residency.reused(block);
+      residency.used(block, nanos);
     }
   }
 

@@ -3,6 +3,7 @@ package dev.tacho.engine.kv;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tacho.metrics.stats.ResidencySampler;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
@@ -137,6 +138,24 @@ class KvBlockPoolTest {
         pool.release(table);
       }
       assertThat(pool.audit(entries)).as("after operation " + i).isTrue();
+    }
+  }
+
+  @Test
+  void withoutPrefixCachingNoEvictionIsReported() {
+    for (boolean caching : new boolean[] {false, true}) {
+      KvBlockPool pool = new KvBlockPool(2, 16, caching);
+      ResidencySampler residency = new ResidencySampler(2, 1, () -> 0);
+      pool.watch(residency);
+      for (int i = 0; i < 2; i++) {
+        BlockTable table = new BlockTable();
+        pool.setNanos(10 + 5 * i);
+        pool.allocate(1, table);
+        pool.release(table);
+      }
+      List<Long> lifetimes = new ArrayList<>();
+      residency.drainTo((life, idle, first, second, third) -> lifetimes.add(life));
+      assertThat(lifetimes).isEqualTo(caching ? List.of(5L) : List.of());
     }
   }
 }

@@ -5,12 +5,12 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.tacho.engine.SamplingParams;
-import dev.tacho.engine.kv.BlockResidency;
 import dev.tacho.engine.kv.BlockTable;
 import dev.tacho.engine.kv.KvBlockPool;
 import dev.tacho.engine.kv.KvGroup;
 import dev.tacho.engine.sampling.SamplerState;
 import dev.tacho.metrics.event.FinishReason;
+import dev.tacho.metrics.stats.ResidencySampler;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashMap;
@@ -22,6 +22,7 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.function.Predicate;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
 /** Feeds the operations of a recorded case to our scheduler and describes each result as the recording does. */
 final class TraceReplayer {
@@ -37,7 +38,7 @@ final class TraceReplayer {
   private final Set<String> finishedSinceSchedule = new TreeSet<>();
   private final List<Sequence> failed = new ArrayList<>();
   private final StepOutputs outputs = new StepOutputs();
-  private ArrayNode evictions = JSON.createArrayNode();
+  private @Nullable ResidencySampler residency;
 
   TraceReplayer(JsonNode config) {
     this.config = config;
@@ -47,7 +48,8 @@ final class TraceReplayer {
             config.get("block_size").asInt(),
             config.get("enable_prefix_caching").asBoolean());
     if (config.get("kv_cache_metrics").asBoolean()) {
-      pool.watch(new BlockResidency(pool.numBlocks(), 1, 0, this::evicted));
+      residency = new ResidencySampler(pool.numBlocks(), 1, () -> 0);
+      pool.watch(residency);
     }
     SchedulerConfig.Builder b = SchedulerConfig.builder();
     b.maxNumBatchedTokens(config.get("max_num_batched_tokens").asInt());
@@ -281,9 +283,9 @@ final class TraceReplayer {
     stats.put("deferred", scheduler.numDeferred());
     stats.put("kv_cache_usage", pool.usage());
     stats.set("spec", spec());
-    if (config.get("kv_cache_metrics").asBoolean()) {
-      stats.set("kv_evictions", evictions);
-      evictions = JSON.createArrayNode();
+    if (residency != null) {
+      ArrayNode evictions = stats.putArray("kv_evictions");
+      residency.drainTo((life, idle, first, second, third) -> add(evictions, life, idle, first, second, third));
     }
     ObjectNode prefix = stats.putObject("prefix");
     prefix.put("reset", listener.reset);
@@ -296,13 +298,15 @@ final class TraceReplayer {
     listener.clearPrefixCounts();
   }
 
-  private void evicted(long lifetimeNanos, long idleNanos, long[] gapsNanos, int numGaps) {
+  private static void add(ArrayNode evictions, long lifetimeNanos, long idleNanos, long... gapsNanos) {
     ObjectNode eviction = evictions.addObject();
     eviction.put("lifetime", (double) lifetimeNanos / SECOND_NANOS);
     eviction.put("idle", (double) idleNanos / SECOND_NANOS);
     ArrayNode gaps = eviction.putArray("reuse_gaps");
-    for (int i = 0; i < numGaps; i++) {
-      gaps.add((double) gapsNanos[i] / SECOND_NANOS);
+    for (long gap : gapsNanos) {
+      if (gap >= 0) {
+        gaps.add((double) gap / SECOND_NANOS);
+      }
     }
   }
 

@@ -1,12 +1,11 @@
 package dev.tacho.metrics.stats;
 
-import dev.tacho.metrics.event.EventWriter;
 import java.util.Arrays;
 import java.util.function.DoubleSupplier;
 
 /**
  * Samples how long KV blocks stay: when each was allocated, used and evicted. Belongs to the thread that owns the
- * blocks; allocates nothing once it has seen the largest block number and the most evictions between two drains.
+ * blocks; allocates nothing once it has seen the most evictions between two drains.
  *
  * <p>A use is a hit of the block by another request's prefix; allocation is none, and freeing a block is no eviction.
  */
@@ -15,14 +14,29 @@ public final class ResidencySampler {
   private static final int GAPS = USES - 1;
   private static final int WORDS = 2 + GAPS;
   private static final long NONE = Long.MIN_VALUE;
-  private static final double NANOS = 1e9;
+  private static final long NO_GAP = -1;
+
+  /** Takes evictions. Must not allocate. */
+  @FunctionalInterface
+  public interface Evictions {
+    /**
+     * The contents of a block gave way to others.
+     *
+     * @param lifetimeNanos since it was allocated
+     * @param idleNanos since it was last used, or allocated if it never was
+     * @param firstGapNanos between the oldest use remembered and the next, -1 if there were not two
+     * @param secondGapNanos between that one and the next, or -1
+     * @param thirdGapNanos between that one and the last, or -1
+     */
+    void evicted(long lifetimeNanos, long idleNanos, long firstGapNanos, long secondGapNanos, long thirdGapNanos);
+  }
 
   private final double rate;
   private final DoubleSupplier draws;
-  private long[] births = new long[0];
-  private long[] lastUses = new long[0];
-  private long[] uses = new long[0];
-  private int[] useCounts = new int[0];
+  private final long[] births;
+  private final long[] lastUses;
+  private final long[] uses;
+  private final int[] useCounts;
   private int tracked;
   private long[] pending = new long[WORDS * 16];
   private int pendingCount;
@@ -30,21 +44,26 @@ public final class ResidencySampler {
   /**
    * A sampler.
    *
+   * @param blocks how many there are; their numbers are below
    * @param rate share of the allocations that are followed, in (0, 1]
    * @param draws numbers in [0, 1), one for each allocation
    */
-  public ResidencySampler(double rate, DoubleSupplier draws) {
+  public ResidencySampler(int blocks, double rate, DoubleSupplier draws) {
     if (!(rate > 0 && rate <= 1)) {
       throw new IllegalArgumentException("kvCacheMetricsSample " + rate + ": must be in (0, 1]");
     }
     this.rate = rate;
     this.draws = draws;
+    births = new long[blocks];
+    Arrays.fill(births, NONE);
+    lastUses = new long[blocks];
+    uses = new long[Math.multiplyExact(blocks, USES)];
+    useCounts = new int[blocks];
   }
 
   /** A block was allocated; if it is sampled, it is followed anew. */
   public void allocated(int block, long nanos) {
     if (draws.getAsDouble() < rate) {
-      room(block);
       if (births[block] == NONE) {
         tracked++;
       }
@@ -59,7 +78,10 @@ public final class ResidencySampler {
     if (isTracked(block)) {
       lastUses[block] = nanos;
       uses[block * USES + useCounts[block] % USES] = nanos;
-      useCounts[block]++;
+      if (++useCounts[block] == 2 * USES) {
+        // As many are remembered as before, in the same places: the count of a block used for ever never overflows.
+        useCounts[block] = USES;
+      }
     }
   }
 
@@ -76,7 +98,7 @@ public final class ResidencySampler {
     pending[at + 1] = nanos - lastUses[block];
     int known = Math.min(USES, useCounts[block]);
     for (int gap = 0; gap < GAPS; gap++) {
-      pending[at + 2 + gap] = gap + 1 < known ? use(block, known, gap + 1) - use(block, known, gap) : NONE;
+      pending[at + 2 + gap] = gap + 1 < known ? use(block, known, gap + 1) - use(block, known, gap) : NO_GAP;
     }
     births[block] = NONE;
     tracked--;
@@ -89,26 +111,10 @@ public final class ResidencySampler {
     pendingCount = 0;
   }
 
-  /** Hands over the evictions since the last time. */
-  public void drainTo(ResidencyStats stats) {
-    for (int i = 0; i < pendingCount; i++) {
-      int at = i * WORDS;
-      stats.add(pending[at] / NANOS, pending[at + 1] / NANOS);
-      for (int gap = 0; gap < GAPS; gap++) {
-        if (pending[at + 2 + gap] != NONE) {
-          stats.addReuseGap(pending[at + 2 + gap] / NANOS);
-        }
-      }
-    }
-    pendingCount = 0;
-  }
-
-  /** Writes the evictions since the last time as events, before the snapshot that is to show them. */
-  public void drainTo(EventWriter events) {
-    for (int i = 0; i < pendingCount; i++) {
-      int at = i * WORDS;
-      events.evicted(pending[at], pending[at + 1], Math.max(-1, pending[at + 2]), Math.max(-1, pending[at + 3]),
-          Math.max(-1, pending[at + 4]));
+  /** Hands over the evictions since the last time, oldest first. */
+  public void drainTo(Evictions to) {
+    for (int at = 0; at < pendingCount * WORDS; at += WORDS) {
+      to.evicted(pending[at], pending[at + 1], pending[at + 2], pending[at + 3], pending[at + 4]);
     }
     pendingCount = 0;
   }
@@ -125,22 +131,10 @@ public final class ResidencySampler {
 
   /** True if a block is followed. */
   public boolean isTracked(int block) {
-    return block < births.length && births[block] != NONE;
+    return births[block] != NONE;
   }
 
   private long use(int block, int known, int index) {
     return uses[block * USES + (useCounts[block] - known + index) % USES];
-  }
-
-  private void room(int block) {
-    int old = births.length;
-    if (block >= old) {
-      int size = Math.max(block + 1, old * 2);
-      births = Arrays.copyOf(births, size);
-      Arrays.fill(births, old, size, NONE);
-      lastUses = Arrays.copyOf(lastUses, size);
-      useCounts = Arrays.copyOf(useCounts, size);
-      uses = Arrays.copyOf(uses, size * USES);
-    }
   }
 }

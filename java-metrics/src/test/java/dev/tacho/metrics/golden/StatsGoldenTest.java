@@ -135,7 +135,11 @@ class StatsGoldenTest {
     Queue<Double> given = new ArrayDeque<>();
     c.get("random_draws").forEach(draw -> given.add(draw.asDouble()));
     DoubleSupplier draws = () -> given.isEmpty() ? 0 : given.remove();
-    ResidencySampler sampler = new ResidencySampler(c.get("sample_rate").asDouble(), draws);
+    int blocks = 1;
+    for (JsonNode op : c.get("ops")) {
+      blocks = Math.max(blocks, op.path("block").asInt() + 1);
+    }
+    ResidencySampler sampler = new ResidencySampler(blocks, c.get("sample_rate").asDouble(), draws);
     Iterator<JsonNode> expected = c.get("expected_after_each").iterator();
     for (JsonNode op : c.get("ops")) {
       long nanos = Math.round(op.get("t").asDouble() * 1e9);
@@ -145,7 +149,7 @@ class StatsGoldenTest {
         case "access" -> sampler.used(op.get("block").asInt(), nanos);
         case "evict" -> sampler.evicted(op.get("block").asInt(), nanos);
         case "reset" -> sampler.reset();
-        default -> sampler.drainTo(drained);
+        default -> sampler.drainTo((life, idle, a, b, gap) -> add(drained, life, idle, a, b, gap));
       }
       JsonNode after = expected.next();
       assertThat(sampler.tracked()).isEqualTo(after.get("tracked_blocks").size());
@@ -160,6 +164,11 @@ class StatsGoldenTest {
     }
   }
 
+  private static void add(ResidencyStats stats, long lifetimeNanos, long idleNanos, long... gapNanos) {
+    stats.add(lifetimeNanos / 1e9, idleNanos / 1e9);
+    Arrays.stream(gapNanos).filter(gap -> gap >= 0).forEach(gap -> stats.addReuseGap(gap / 1e9));
+  }
+
   private static double[] column(JsonNode after, String name) {
     double[] values = new double[after.path("drained").size()];
     Arrays.setAll(values, i -> after.get("drained").get(i).get(name).asDouble());
@@ -169,9 +178,9 @@ class StatsGoldenTest {
   private static void residencyRate(JsonNode c) {
     double rate = c.get("sample_rate").asDouble();
     if (c.get("accepted").asBoolean()) {
-      assertThat(new ResidencySampler(rate, () -> 0).tracked()).isZero();
+      assertThat(new ResidencySampler(1, rate, () -> 0).tracked()).isZero();
     } else {
-      assertThatThrownBy(() -> new ResidencySampler(rate, () -> 0)).hasMessageContaining("(0, 1]");
+      assertThatThrownBy(() -> new ResidencySampler(1, rate, () -> 0)).hasMessageContaining("(0, 1]");
     }
   }
 
