@@ -170,7 +170,7 @@ final class ScriptedRunner implements ModelRunner {
 
   @Override
   public OperationCounters counters(Operation operation) {
-    return new OperationCounters(0, 0, 0, 0);
+    return new OperationCounters(0, 0, 0, 0, 0);
   }
 
   @Override

@@ -42,6 +42,7 @@ public final class KernelWorker {
   private final MemorySegment[] lines;
   private final MemorySegment scratch;
   private final MemorySegment params;
+  private long since;
 
   /**
    * @param arena shared, lives as long as the worker is used
@@ -86,6 +87,22 @@ public final class KernelWorker {
     add(line, FLOPS_OFFSET, flops);
     add(line, READ_BYTES_OFFSET, readBytes);
     add(line, WRITE_BYTES_OFFSET, writeBytes);
+  }
+
+  /** Begins to measure time: what passes up to the next {@link #endNanos} is that operation's. */
+  public void beginNanos() {
+    since = System.nanoTime();
+  }
+
+  /**
+   * Adds the nanoseconds since the last call of this method or of {@link #beginNanos} to an operation's line, so that
+   * operations one after the other cost one reading of the clock each. The kernels do not measure themselves: it is for
+   * who calls them.
+   */
+  public void endNanos(Operation operation) {
+    long now = System.nanoTime();
+    add(lines[operation.ordinal()], NANOS_OFFSET, now - since);
+    since = now;
   }
 
   private static void add(MemorySegment line, int offset, long amount) {

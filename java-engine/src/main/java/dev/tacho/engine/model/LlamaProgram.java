@@ -4,6 +4,7 @@ import dev.tacho.engine.kernel.ActivationFormat;
 import dev.tacho.engine.kernel.AttentionShape;
 import dev.tacho.engine.kernel.Kernels;
 import dev.tacho.engine.kernel.KvCacheLayer;
+import dev.tacho.engine.kernel.Operation;
 import dev.tacho.engine.kv.KvMemory;
 import dev.tacho.engine.parallel.TeamMember;
 import dev.tacho.engine.sampling.Sampler;
@@ -117,6 +118,7 @@ final class LlamaProgram {
       return;
     }
     MemberState state = members[member.index()];
+    state.worker().beginNanos();
     embed(member, state, step);
     for (int i = 0; i < config.layers(); i++) {
       LayerWeights layer = weights.layer(i);
@@ -126,6 +128,12 @@ final class LlamaProgram {
     if (step.numSampled() > 0) {
       sample(member, state, step);
     }
+  }
+
+  /** Waits for the other members; the wait is no operation's time. */
+  private static void meet(TeamMember member, MemberState state) {
+    member.barrier();
+    state.worker().beginNanos();
   }
 
   private void embed(TeamMember member, MemberState state, StepInputs step) {
@@ -143,6 +151,7 @@ final class LlamaProgram {
           begin,
           end,
           state.worker());
+      state.worker().endNanos(Operation.EMBEDDING_LOOKUP);
     }
     for (int row = begin; row < end; row++) {
       rope.write(step.position(row), activations.cosSin(), row);
@@ -159,13 +168,13 @@ final class LlamaProgram {
     int tokens = step.numTokens();
     MatmulInput normed = activations.normed();
     norm(member, state, activations.hidden(), layer.attentionNorm(), tokens, normed, formats);
-    member.barrier();
+    meet(member, state);
     project(state, layer.query(), normed, tokens, activations.query(), state.queryGroups());
     project(state, layer.key(), normed, tokens, activations.key(), state.keyGroups());
     project(state, layer.value(), normed, tokens, activations.value(), state.valueGroups());
-    member.barrier();
+    meet(member, state);
     cacheKeysAndValues(state, step, layerCache);
-    member.barrier();
+    meet(member, state);
     int begin = step.batch().begin(member.index());
     int end = step.batch().end(member.index());
     if (begin < end) {
@@ -180,15 +189,16 @@ final class LlamaProgram {
           begin,
           end,
           state.worker());
+      state.worker().endNanos(Operation.ATTENTION);
     }
-    member.barrier();
+    meet(member, state);
     ActivationFormat format = format(layer.attentionOutput());
     if (format != ActivationFormat.FLOAT32) {
       pack(state, activations.attended(), format, tokens, state.attendedBlocks());
-      member.barrier();
+      meet(member, state);
     }
     addProjection(state, layer.attentionOutput(), activations.attended(), tokens);
-    member.barrier();
+    meet(member, state);
   }
 
   /** Rope and the cache write of a head are one member's, so nothing has to be waited for between them. */
@@ -212,6 +222,7 @@ final class LlamaProgram {
         heads.begin(),
         heads.end(),
         state.worker());
+    state.worker().endNanos(Operation.KV_WRITE);
   }
 
   private void rotate(MemberState state, MemorySegment rows, int heads, int rowLength, int tokens) {
@@ -227,6 +238,7 @@ final class LlamaProgram {
         0,
         tokens,
         state.worker());
+    state.worker().endNanos(Operation.ROPE);
   }
 
   private void feedForward(
@@ -234,7 +246,7 @@ final class LlamaProgram {
     int tokens = step.numTokens();
     MatmulInput normed = activations.normed();
     norm(member, state, activations.hidden(), layer.feedForwardNorm(), tokens, normed, formats);
-    member.barrier();
+    meet(member, state);
     MemberState.Range groups = state.feedForwardGroups();
     project(state, layer.gate(), normed, tokens, activations.gate().floats(), groups);
     project(state, layer.up(), normed, tokens, activations.up(), groups);
@@ -251,14 +263,15 @@ final class LlamaProgram {
           0,
           tokens,
           state.worker());
+      state.worker().endNanos(Operation.SILU_MUL);
     }
     ActivationFormat format = format(layer.down());
     if (format != ActivationFormat.FLOAT32) {
       pack(state, activations.gate(), format, tokens, state.feedForwardBlocks());
     }
-    member.barrier();
+    meet(member, state);
     addProjection(state, layer.down(), activations.gate(), tokens);
-    member.barrier();
+    meet(member, state);
   }
 
   private void sample(TeamMember member, MemberState state, StepInputs step) {
@@ -272,9 +285,9 @@ final class LlamaProgram {
       MemorySegment.copy(activations.hidden(), from, last.floats(), row * rowBytes, rowBytes);
     }
     norm(member, state, last.floats(), weights.outputNorm(), rows, last, outputFormats);
-    member.barrier();
+    meet(member, state);
     project(state, weights.output(), last, rows, activations.logits(), state.vocabularyGroups());
-    member.barrier();
+    meet(member, state);
     Sampler sampler = state.sampler();
     int lastSequence = member.end(step.numSampling());
     for (int i = member.begin(step.numSampling()); i < lastSequence; i++) {
@@ -304,6 +317,7 @@ final class LlamaProgram {
     }
     for (ActivationFormat format : formats) {
       kernels.rmsNorm(x, embedding, weight, config.rmsEpsilon(), rows, y.as(format), begin, end, state.worker());
+      state.worker().endNanos(Operation.RMS_NORM);
     }
   }
 
@@ -313,6 +327,7 @@ final class LlamaProgram {
     if (!blocks.isEmpty()) {
       kernels.activationPack(
           input.floats(), input.k(), rows, input.as(format), blocks.begin(), blocks.end(), state.worker());
+      state.worker().endNanos(Operation.ACTIVATION_PACK);
     }
   }
 
@@ -352,6 +367,7 @@ final class LlamaProgram {
           groups.begin(),
           groups.end(),
           state.worker());
+      state.worker().endNanos(Operation.MATMUL);
     }
   }
 }

@@ -23,7 +23,7 @@ import org.jspecify.annotations.Nullable;
  * <p>Two steps may be in flight; the team computes one after the other, without a pause between them, so they share the
  * activations. The runner owns the team and the scratch; the weights and
  * the KV cache are the caller's, who closes them after the runner. Nothing is allocated in a step once the first ones
- * have passed, no lock is taken, and the runner itself reads no clock.
+ * have passed and no lock is taken. Each member reads the clock once an operator and once behind each barrier.
  */
 public final class LlamaRunner implements ModelRunner {
   private static final int MAX_IN_FLIGHT = 2;
@@ -168,14 +168,16 @@ public final class LlamaRunner implements ModelRunner {
     long flops = 0;
     long readBytes = 0;
     long writeBytes = 0;
+    long nanos = 0;
     for (int i = 0; i < team.size(); i++) {
       MemorySegment line = program.member(i).worker().line(operation);
       calls += line.get(JAVA_LONG, KernelWorker.CALLS_OFFSET);
       flops += line.get(JAVA_LONG, KernelWorker.FLOPS_OFFSET);
       readBytes += line.get(JAVA_LONG, KernelWorker.READ_BYTES_OFFSET);
       writeBytes += line.get(JAVA_LONG, KernelWorker.WRITE_BYTES_OFFSET);
+      nanos += line.get(JAVA_LONG, KernelWorker.NANOS_OFFSET);
     }
-    return new OperationCounters(calls, flops, readBytes, writeBytes);
+    return new OperationCounters(calls, flops, readBytes, writeBytes, nanos);
   }
 
   @Override

@@ -7,5 +7,7 @@ package dev.tacho.engine.model;
  * @param flops floating point operations, a multiply-add is two
  * @param readBytes bytes of the operands read, each once
  * @param writeBytes bytes written
+ * @param nanos nanoseconds that the workers spent in it, added up: with T workers at most T times the elapsed time. A
+ *     worker's wait for the others at the operation's end is not in it
  */
-public record OperationCounters(long calls, long flops, long readBytes, long writeBytes) {}
+public record OperationCounters(long calls, long flops, long readBytes, long writeBytes, long nanos) {}

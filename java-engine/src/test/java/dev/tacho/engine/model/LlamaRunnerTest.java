@@ -294,6 +294,23 @@ class LlamaRunnerTest {
     }
   }
 
+  @Test
+  void everyOperationOfAStepTellsItsNanosecondsAndTogetherTheyAreNoMoreThanTheMembersHad() {
+    int threads = 2;
+    try (ModelRig rig = rig(TestKernels.scalar(), ModelRig.Shape.f32(threads))) {
+      rig.add("only", PROMPT, 3);
+      rig.step();
+      rig.step();
+      long sum = 0;
+      for (Operation operation : Operation.values()) {
+        OperationCounters counters = rig.runner().counters(operation);
+        assertThat(counters.nanos() > 0).as("%s of %s", operation, counters).isEqualTo(counters.calls() > 0);
+        sum += counters.nanos();
+      }
+      assertThat(sum).isLessThanOrEqualTo(threads * rig.runner().busyNanos());
+    }
+  }
+
   private static long[] counted(ModelRig rig) {
     long[] sums = new long[3];
     for (Operation operation : Operation.values()) {
