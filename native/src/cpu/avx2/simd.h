@@ -21,6 +21,7 @@ struct Vec {
 };
 
 constexpr int kTileRows = 6;
+constexpr bool kFollowsStreams = false;
 constexpr int tile_panels(int rows) {
     return rows == 1 ? 4 : rows == 2 ? 2 : 1;
 }

@@ -12,6 +12,9 @@
  *   sum_lanes, max_lane   over halves, always in the same order
  *   tile_panels           panels of 16 columns that a tile of so many rows takes at once, so that its sums, weights and
  *                         one x fit the registers and few rows still have independent chains
+ *   kFollowsStreams       whether the processor fetches what is read from end to end by itself, as fast as memory gives:
+ *                         then a matmul of one row does without requests of its own. On Zen 4 it does (measured with
+ *                         bench/weight_bandwidth), on Zen 3, for which AVX2 stands, requests win
  */
 #ifndef TACHO_CPU_SIMD_H
 #define TACHO_CPU_SIMD_H
@@ -42,6 +45,7 @@ namespace {
 using Vec = __m512;
 
 constexpr int kTileRows = 6;
+constexpr bool kFollowsStreams = true;
 constexpr int tile_panels(int rows) {
     return rows <= 3 ? 4 : 2;
 }

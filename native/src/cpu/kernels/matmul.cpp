@@ -13,8 +13,12 @@ namespace {
 
 constexpr int64_t kRun = 256;
 
-/* How far ahead the weights are fetched, in bytes of a panel. */
+/* How far ahead the weights are fetched, in bytes of a panel; not for a single row that reads one panel as a stream. */
 constexpr int64_t kAhead = 1024;
+template <int R>
+constexpr bool streams() {
+    return kFollowsStreams && R == 1;
+}
 
 /* Adds the runs of one tile up: run(sum, from, to) adds the products of [from, to). */
 template <int R, int P, class Run>
@@ -41,7 +45,7 @@ TACHO_INLINE void sum_runs(const tacho_matmul_params& p, int64_t row, int64_t pa
 template <class Element>
 struct FloatTile {
     static constexpr int kFewRows = kTileRows;
-    static constexpr int panels(int rows, bool) { return tile_panels(rows); }
+    static constexpr int panels(int rows, bool few) { return few && kFollowsStreams && rows == 1 ? 1 : tile_panels(rows); }
 
     template <int R, int P>
     static void run(const tacho_matmul_params& p, int64_t row, int64_t panel, bool first) {
@@ -53,13 +57,14 @@ struct FloatTile {
         TACHO_UNROLL for (int r = 0; r < R; ++r) {
             x[r] = static_cast<const float*>(x_row(p, row + r));
         }
+        const bool fetch = first && !streams<R>();
         sum_runs<R, P>(p, row, panel, p.k, [&](Vec(&sum)[R][P], int64_t from, int64_t to) {
             constexpr int64_t ahead = kAhead / static_cast<int64_t>(sizeof(Element));
             for (int64_t k = from; k < to; ++k) {
                 Vec weight[P];
                 TACHO_UNROLL for (int i = 0; i < P; ++i) {
                     const Element* at = w[i] + k * kPanelRows;
-                    if (first) {
+                    if (fetch) {
                         __builtin_prefetch(at + ahead);
                     }
                     weight[i] = load(at);
@@ -74,7 +79,7 @@ struct FloatTile {
 /* Two k at a time: products of bfloats are exact, and are added to a float. */
 struct BFloatTile {
     static constexpr int kFewRows = kTileRows;
-    static constexpr int panels(int rows, bool) { return tile_panels(rows); }
+    static constexpr int panels(int rows, bool few) { return few && kFollowsStreams && rows == 1 ? 1 : tile_panels(rows); }
 
     template <int R, int P>
     static void run(const tacho_matmul_params& p, int64_t row, int64_t panel, bool first) {
@@ -86,13 +91,14 @@ struct BFloatTile {
         TACHO_UNROLL for (int r = 0; r < R; ++r) {
             x[r] = static_cast<const BFloatPair*>(x_row(p, row + r));
         }
+        const bool fetch = first && !streams<R>();
         sum_runs<R, P>(p, row, panel, (p.k + 1) / 2, [&](Vec(&sum)[R][P], int64_t from, int64_t to) {
             constexpr int64_t ahead = kAhead / static_cast<int64_t>(sizeof(BFloatPair));
             for (int64_t k = from; k < to; ++k) {
                 Ints weight[P];
                 TACHO_UNROLL for (int i = 0; i < P; ++i) {
                     const BFloatPair* at = w[i] + k * kPanelRows;
-                    if (first) {
+                    if (fetch) {
                         __builtin_prefetch(at + ahead);
                     }
                     weight[i] = load_codes(reinterpret_cast<const uint8_t*>(at));

@@ -65,7 +65,8 @@ struct RowTile {
 /* All rows against panels [begin, end), in tiles of at most `most` rows. */
 template <class Tile, bool few, int most>
 void multiply_rows(const tacho_matmul_params& p, int64_t begin, int64_t end) {
-    constexpr int64_t together = Tile::panels(1, few);
+    /* Few rows are one tile, which sees all panels once. */
+    const int64_t together = few ? end - begin : Tile::panels(1, false);
     /* As even as possible: a last tile of one row would load as much for less. */
     const int64_t tiles = (p.m + most - 1) / most;
     for (int64_t panel = begin; panel < end; panel += together) {

@@ -179,7 +179,7 @@ TACHO_INLINE void multiply_block(Tile<R, P>& tile, const UnitQ4_K* const (&w)[P]
     const int64_t sub = block % 8;
     const uint8_t* codes[P];
     TACHO_UNROLL for (int i = 0; i < P; ++i) {
-        codes[i] = w[i][block / 8].codes[sub];
+        codes[i] = w[i][block / 8].part[sub / 2].codes[sub % 2];
     }
     tile.begin_at_zero();
     tile.multiply_nibbles(codes);
@@ -187,8 +187,8 @@ TACHO_INLINE void multiply_block(Tile<R, P>& tile, const UnitQ4_K* const (&w)[P]
     Vec min[P];
     TACHO_UNROLL for (int i = 0; i < P; ++i) {
         const UnitQ4_K& unit = w[i][block / 8];
-        scale[i] = mul(load(unit.scale), load_uint8(unit.sub_scale[sub]));
-        min[i] = mul(load(unit.min), load_uint8(unit.sub_min[sub]));
+        scale[i] = mul(load(unit.scale), load_uint8(unit.part[sub / 2].sub_scale[sub % 2]));
+        min[i] = mul(load(unit.min), load_uint8(unit.part[sub / 2].sub_min[sub % 2]));
     }
     tile.subtract_mins(min);
     tile.template add_scaled<true>(scale);
@@ -201,13 +201,13 @@ TACHO_INLINE void multiply_half(Tile<R, P>& tile, const UnitQ6_K* const (&w)[P],
     tile.begin([](const ActivationBlock& x) { return &x.start_32[half]; });
     Ints high[P];
     TACHO_UNROLL for (int i = 0; i < P; ++i) {
-        high[i] = load_codes(w[i][block / 8].high[sub] + half * 64);
+        high[i] = load_codes(w[i][block / 8].part[sub / 2].block[sub % 2].high + half * 64);
     }
     TACHO_UNROLL for (int j = 0; j < 2; ++j) {
         Ints first[P];
         Ints second[P];
         TACHO_UNROLL for (int i = 0; i < P; ++i) {
-            const Ints bytes = load_codes(w[i][block / 8].codes[sub] + (half * 2 + j) * 64);
+            const Ints bytes = load_codes(w[i][block / 8].part[sub / 2].block[sub % 2].codes + (half * 2 + j) * 64);
             first[i] = j == 0 ? with_high_bits<0>(low_nibbles(bytes), high[i])
                               : with_high_bits<4>(low_nibbles(bytes), high[i]);
             second[i] = j == 0 ? with_high_bits<2>(high_nibbles(bytes), high[i])
@@ -219,7 +219,7 @@ TACHO_INLINE void multiply_half(Tile<R, P>& tile, const UnitQ6_K* const (&w)[P],
     Vec scale[P];
     TACHO_UNROLL for (int i = 0; i < P; ++i) {
         const UnitQ6_K& unit = w[i][block / 8];
-        scale[i] = mul(load(unit.scale), load_int8(unit.sub_scale[sub * 2 + half]));
+        scale[i] = mul(load(unit.scale), load_int8(unit.part[sub / 2].sub_scale[sub % 2 * 2 + half]));
     }
     tile.template add_scaled<true>(scale);
 }
@@ -231,6 +231,23 @@ TACHO_INLINE void multiply_block(Tile<R, P>& tile, const UnitQ6_K* const (&w)[P]
 }
 
 /* ---- a tile of rows and panels ----------------------------------------------------------------------------------- */
+
+/*
+ * How far ahead a tile of so many rows asks for its weights, in bytes; 0: not at all. With one row or few of a type that
+ * is cheap to multiply, the loop runs as fast as memory, and requests only get into the way of the processor's own.
+ */
+constexpr int64_t bytes_ahead(const UnitQ8_0*, int rows) {
+    return kFollowsStreams && rows <= 3 ? 0 : 2 * sizeof(UnitQ8_0);
+}
+constexpr int64_t bytes_ahead(const UnitQ4_0*, int rows) {
+    return !kFollowsStreams ? 2 * sizeof(UnitQ4_0) : rows == 1 ? 0 : 4096;
+}
+constexpr int64_t bytes_ahead(const UnitQ4_K*, int) {
+    return kFollowsStreams ? 4096 : sizeof(UnitQ4_K);
+}
+constexpr int64_t bytes_ahead(const UnitQ6_K*, int) {
+    return kFollowsStreams ? 2048 : sizeof(UnitQ6_K);
+}
 
 template <class Unit>
 struct IntTile {
@@ -249,11 +266,12 @@ struct IntTile {
             tile.x[r] = static_cast<const ActivationBlock*>(x_row(p, row + r));
         }
         tile.sums.reset();
-        constexpr int64_t blocks_of_unit = Unit::kElements / kQuantBlock;
+        constexpr auto ahead = static_cast<int>(bytes_ahead(static_cast<const Unit*>(nullptr), R));
+        constexpr int blocks_of_unit = Unit::kElements / kQuantBlock;
         const int64_t blocks = p.k / kQuantBlock;
         for (int64_t block = 0; block < blocks; ++block) {
-            if (first) {
-                fetch_ahead(w, block, Count<static_cast<int>(blocks_of_unit)>{});
+            if (ahead != 0 && first) {
+                fetch(w, block, Count<ahead>{}, Count<blocks_of_unit>{});
             }
             multiply_block(tile, w, block);
             tile.advance();
@@ -265,14 +283,13 @@ struct IntTile {
         }
     }
 
-    /* The part of a unit that a block reads, two units (one of 256 k) ahead. */
-    template <int P, class Blocks>
-    TACHO_INLINE static void fetch_ahead(const Unit* const (&w)[P], int64_t block, Blocks) {
-        constexpr int64_t ahead = Unit::kElements < 256 ? 2 : 1;
+    /* As much as a block reads, some bytes ahead. */
+    template <int P, class Ahead, class Blocks>
+    TACHO_INLINE static void fetch(const Unit* const (&w)[P], int64_t block, Ahead, Blocks) {
         constexpr int64_t part = static_cast<int64_t>(sizeof(Unit)) / Blocks::value;
         TACHO_UNROLL for (int i = 0; i < P; ++i) {
-            const auto* from = reinterpret_cast<const uint8_t*>(w[i] + block / Blocks::value + ahead) +
-                               block % Blocks::value * part;
+            const auto* from = reinterpret_cast<const uint8_t*>(w[i] + block / Blocks::value) +
+                               block % Blocks::value * part + Ahead::value;
             TACHO_UNROLL for (int64_t at = 0; at < part; at += 64) {
                 __builtin_prefetch(from + at);
             }

@@ -80,11 +80,12 @@ void put_block(const BlockQ4_K& block, int64_t index, int64_t row, UnitQ4_K* uni
     unit.scale[row] = block.scale;
     unit.min[row] = block.min;
     for (int64_t s = 0; s < 8; ++s) {
-        unit.sub_scale[s][row] = static_cast<uint8_t>(block.sub_scale(s));
-        unit.sub_min[s][row] = static_cast<uint8_t>(block.sub_min(s));
+        auto& part = unit.part[s / 2];
+        part.sub_scale[s % 2][row] = static_cast<uint8_t>(block.sub_scale(s));
+        part.sub_min[s % 2][row] = static_cast<uint8_t>(block.sub_min(s));
         uint8_t code[kQuantBlock];
         block.raw_codes(s, code);
-        put_nibbles(code, row, unit.codes[s]);
+        put_nibbles(code, row, part.codes[s % 2]);
     }
 }
 
@@ -92,9 +93,10 @@ void put_block(const BlockQ6_K& block, int64_t index, int64_t row, UnitQ6_K* uni
     UnitQ6_K& unit = units[index];
     unit.scale[row] = block.scale;
     for (int64_t s = 0; s < 16; ++s) {
-        unit.sub_scale[s][row] = block.sub_scale[s];
+        unit.part[s / 4].sub_scale[s % 4][row] = block.sub_scale[s];
     }
     for (int64_t s = 0; s < 8; ++s) {
+        auto& to = unit.part[s / 2].block[s % 2];
         uint8_t code[kQuantBlock];
         block.raw_codes(s, code);
         for (int64_t k = 0; k < kQuantBlock; k += 16) {
@@ -102,12 +104,12 @@ void put_block(const BlockQ6_K& block, int64_t index, int64_t row, UnitQ6_K* uni
             for (int64_t r = 0; r < 4; ++r) {
                 word |= (word_at(code + k + 4 * r) >> 4 & 0x03030303) << (2 * r);
             }
-            __builtin_memcpy(unit.high[s] + high_offset(k, row), &word, sizeof word);
+            __builtin_memcpy(to.high + high_offset(k, row), &word, sizeof word);
         }
         for (uint8_t& c : code) {
             c &= 15;
         }
-        put_nibbles(code, row, unit.codes[s]);
+        put_nibbles(code, row, to.codes);
     }
 }
 
@@ -232,9 +234,10 @@ void unpack_row(const UnitQ4_K* panel, int64_t row, int64_t k, float* y) {
     for (int64_t i = 0; i < k; ++i) {
         const UnitQ4_K& unit = panel[i / UnitQ4_K::kElements];
         const int64_t sub = i % UnitQ4_K::kElements / kQuantBlock;
-        const float scale = to_float(unit.scale[row]) * unit.sub_scale[sub][row];
-        const float min = to_float(unit.min[row]) * unit.sub_min[sub][row];
-        y[i] = scale * static_cast<float>(nibble(unit.codes[sub], i % kQuantBlock, row)) - min;
+        const auto& part = unit.part[sub / 2];
+        const float scale = to_float(unit.scale[row]) * part.sub_scale[sub % 2][row];
+        const float min = to_float(unit.min[row]) * part.sub_min[sub % 2][row];
+        y[i] = scale * static_cast<float>(nibble(part.codes[sub % 2], i % kQuantBlock, row)) - min;
     }
 }
 
@@ -242,11 +245,12 @@ void unpack_row(const UnitQ6_K* panel, int64_t row, int64_t k, float* y) {
     for (int64_t i = 0; i < k; ++i) {
         const UnitQ6_K& unit = panel[i / UnitQ6_K::kElements];
         const int64_t element = i % UnitQ6_K::kElements;
-        const int64_t block = element / kQuantBlock;
+        const auto& part = unit.part[element / 64];
+        const auto& block = part.block[element / kQuantBlock % 2];
         const int64_t in_block = i % kQuantBlock;
-        const int high = unit.high[block][high_offset(in_block, row)] >> high_shift(in_block) & 3;
-        const int code = (nibble(unit.codes[block], in_block, row) | high << 4) - 32;
-        y[i] = to_float(unit.scale[row]) * unit.sub_scale[element / 16][row] * static_cast<float>(code);
+        const int high = block.high[high_offset(in_block, row)] >> high_shift(in_block) & 3;
+        const int code = (nibble(block.codes, in_block, row) | high << 4) - 32;
+        y[i] = to_float(unit.scale[row]) * part.sub_scale[element / 16 % 4][row] * static_cast<float>(code);
     }
 }
 

@@ -1,7 +1,7 @@
 /*
  * The packed layout of a weight matrix [n][k]: panels of 16 rows that hold all of k, ceil(n / 16) of them, so that one
  * vector carries 16 outputs and no sum is ever horizontal. Rows past n are zeros. A panel of a quantised type is made of
- * units, each a multiple of 64 bytes and read once, front to back; k that a last unit has too much has zero scales.
+ * units, each a multiple of 64 bytes and read once, front to back, which is what memory is fastest at; k that a last unit has too much has zero scales.
  * Instruction sets differ where it says so, and nothing outside this folder may rely on any of it.
  *
  *   F32, F16   [k][16 rows]
@@ -10,13 +10,13 @@
  *                block, wide products       int8 [16][16 rows][2 k]
  *                block, others              uint8 [8][16 rows][4 k], 128 above the code
  *   Q4_0       64 k, 576 bytes    | f16 scale [2][16] | 2 blocks of nibbles |
- *   Q4_K       256 k, 2368 bytes  | f16 scale [16] | f16 min [16] | u8 sub-scale [8][16] | u8 sub-min [8][16]
- *                                 | 8 blocks of nibbles |
- *   Q6_K       256 k, 3392 bytes  | f16 scale [16] | 32 unused | i8 sub-scale [16][16] | 8 blocks of low nibbles
- *                                 | high bits, 8 times [2][16 rows][4 k] |
+ *   Q4_K       256 k, 2368 bytes  | f16 scale [16] | f16 min [16] |, then 4 times 64 k:
+ *                                 | u8 sub-scale [2][16] | u8 sub-min [2][16] | 2 blocks of nibbles |
+ *   Q6_K       256 k, 3392 bytes  | f16 scale [16] | 32 unused |, then 4 times 64 k:
+ *                                 | i8 sub-scale [4][16] | 2 times a block of nibbles and one of high bits |
  *
  *   a block of nibbles   32 k, [4][16 rows][4 k]: low nibbles of group j are k 8 j .. 8 j + 3, high ones the next four
- *   high bits            bits 2 r and 2 r + 1 of byte [g][row][i] belong to k = 16 g + 4 r + i
+ *   a block of high bits 32 k, [2][16 rows][4 k]: bits 2 r and 2 r + 1 of byte [g][row][i] belong to k = 16 g + 4 r + i
  */
 #ifndef TACHO_CPU_KERNELS_WEIGHTS_H
 #define TACHO_CPU_KERNELS_WEIGHTS_H
@@ -50,9 +50,11 @@ struct UnitQ4_K {
     static constexpr int64_t kElements = 256;
     Half scale[kPanelRows];
     Half min[kPanelRows];
-    uint8_t sub_scale[8][kPanelRows];
-    uint8_t sub_min[8][kPanelRows];
-    uint8_t codes[8][kNibbleBytes];
+    struct {
+        uint8_t sub_scale[2][kPanelRows];
+        uint8_t sub_min[2][kPanelRows];
+        uint8_t codes[2][kNibbleBytes];
+    } part[4];
 };
 static_assert(sizeof(UnitQ4_K) == 2368, "no padding");
 
@@ -60,9 +62,13 @@ struct UnitQ6_K {
     static constexpr int64_t kElements = 256;
     Half scale[kPanelRows];
     uint8_t unused[32];
-    int8_t sub_scale[16][kPanelRows];
-    uint8_t codes[8][kNibbleBytes];
-    uint8_t high[8][kNibbleBytes / 2];
+    struct {
+        int8_t sub_scale[4][kPanelRows];
+        struct {
+            uint8_t codes[kNibbleBytes];
+            uint8_t high[kNibbleBytes / 2];
+        } block[2];
+    } part[4];
 };
 static_assert(sizeof(UnitQ6_K) == 3392, "no padding");
 

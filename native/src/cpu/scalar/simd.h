@@ -22,6 +22,7 @@ struct Vec {
 };
 
 constexpr int kTileRows = 4;
+constexpr bool kFollowsStreams = false;
 constexpr int tile_panels(int) {
     return 1;
 }

@@ -1,0 +1,329 @@
+/*
+ * How fast a matmul of one row reads its weights from memory, beside a loop that does nothing but read them.
+ *
+ *   usage: tacho_weight_bandwidth [-t threads] [-m megabytes] [-r rounds] [-x rows] [-d dtype]... LIBRARY...
+ *
+ * dtype: the number of a TACHO_DTYPE_*, all of them if none is given. Each LIBRARY is a build of libtacho to be compared
+ * with the others, in turns, so that a change of the machine meets all of them. They must pack weights alike: the first
+ * packs for all. Prints the best and the median of the rounds in GB/s.
+ *
+ * The weights are [8192][2048] matrices, one behind the other, of which each thread multiplies one half; the threads
+ * meet behind each matrix, as they do in a layer.
+ */
+#include <dlfcn.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tacho/tacho.h"
+
+namespace {
+
+constexpr int64_t kRows = 8192;
+constexpr int64_t kColumns = 2048;
+constexpr int64_t kPanels = kRows / 16;
+
+[[noreturn]] void die(const std::string& message) {
+    std::fprintf(stderr, "weight_bandwidth: %s\n", message.c_str());
+    std::exit(1);
+}
+
+struct Library {
+    std::string path;
+    decltype(&tacho_weight_bytes) weight_bytes;
+    decltype(&tacho_weight_pack) weight_pack;
+    decltype(&tacho_activation_format) activation_format;
+    decltype(&tacho_activation_bytes) activation_bytes;
+    decltype(&tacho_activation_pack) activation_pack;
+    decltype(&tacho_matmul) matmul;
+    decltype(&tacho_memory_map) memory_map;
+    decltype(&tacho_memory_unmap) memory_unmap;
+    decltype(&tacho_isa_resolve) isa_resolve;
+};
+
+template <class Function>
+void find(void* handle, const char* name, Function* function) {
+    *function = reinterpret_cast<Function>(dlsym(handle, name));
+    if (*function == nullptr) {
+        die(dlerror());
+    }
+}
+
+Library open(const char* path) {
+    void* handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) {
+        die(dlerror());
+    }
+    Library library{};
+    library.path = path;
+    find(handle, "tacho_weight_bytes", &library.weight_bytes);
+    find(handle, "tacho_weight_pack", &library.weight_pack);
+    find(handle, "tacho_activation_format", &library.activation_format);
+    find(handle, "tacho_activation_bytes", &library.activation_bytes);
+    find(handle, "tacho_activation_pack", &library.activation_pack);
+    find(handle, "tacho_matmul", &library.matmul);
+    find(handle, "tacho_memory_map", &library.memory_map);
+    find(handle, "tacho_memory_unmap", &library.memory_unmap);
+    find(handle, "tacho_isa_resolve", &library.isa_resolve);
+    return library;
+}
+
+void require(int32_t status, const char* what) {
+    if (status != TACHO_OK) {
+        die(std::string(what) + " failed with status " + std::to_string(status));
+    }
+}
+
+/* Threads that run one task after the other, each on a processor of its own. */
+class Team {
+public:
+    explicit Team(int size) : size_(size) {}
+
+    /* Nanoseconds from the first thread's start to the last one's end of body(thread, barrier). */
+    template <class Body>
+    int64_t run(Body body) {
+        std::vector<int64_t> begins(static_cast<size_t>(size_));
+        std::vector<int64_t> ends(static_cast<size_t>(size_));
+        std::vector<std::thread> threads;
+        for (int t = 0; t < size_; ++t) {
+            threads.emplace_back([&, t] {
+                pin(t);
+                meet();
+                begins[static_cast<size_t>(t)] = now();
+                body(t, [this] { meet(); });
+                ends[static_cast<size_t>(t)] = now();
+            });
+        }
+        for (std::thread& thread : threads) {
+            thread.join();
+        }
+        return *std::max_element(ends.begin(), ends.end()) - *std::min_element(begins.begin(), begins.end());
+    }
+
+private:
+    static int64_t now() {
+        return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+    }
+
+    static void pin(int thread) {
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        CPU_SET(static_cast<unsigned>(thread), &set);
+        sched_setaffinity(0, sizeof set, &set);
+    }
+
+    void meet() {
+        const int64_t arrival = arrived_.fetch_add(1) + 1;
+        const int64_t all = (arrival + size_ - 1) / size_ * size_;
+        while (arrived_.load() < all) {
+        }
+    }
+
+    const int size_;
+    std::atomic<int64_t> arrived_{0};
+};
+
+/* Reads a range; the result only keeps the loop. */
+uint64_t read_all(const uint8_t* from, int64_t bytes) {
+    uint64_t sums[16] = {};
+    const auto* words = reinterpret_cast<const uint64_t*>(from);
+    for (int64_t i = 0; i + 16 <= bytes / 8; i += 16) {
+        for (int j = 0; j < 16; ++j) {
+            sums[j] ^= words[i + j];
+        }
+    }
+    uint64_t all = 0;
+    for (const uint64_t sum : sums) {
+        all ^= sum;
+    }
+    return all;
+}
+
+struct Options {
+    int threads = 2;
+    int64_t megabytes = 1024;
+    int rounds = 9;
+    int64_t rows = 1;
+    std::vector<int32_t> dtypes;
+    std::vector<Library> libraries;
+};
+
+/* The weights of one type and what is needed to multiply with them. */
+class Weights {
+public:
+    Weights(const Library& library, int32_t dtype, int64_t megabytes, int64_t rows) : library_(library) {
+        require(library.isa_resolve(std::getenv("TACHO_MAX_ISA"), &isa_), "isa_resolve");
+        require(library.weight_bytes(isa_, dtype, kRows, kColumns, &matrix_bytes_), "weight_bytes");
+        matrices_ = std::max<int64_t>(1, (megabytes << 20) / matrix_bytes_);
+        void* memory = nullptr;
+        require(library.memory_map(bytes(), &memory), "memory_map");
+        memory_ = static_cast<uint8_t*>(memory);
+        pack(dtype);
+        for (int64_t i = 1; i < matrices_; ++i) {
+            std::memcpy(matrix(i), memory_, static_cast<size_t>(matrix_bytes_));
+        }
+        make_activations(dtype, rows);
+        y_.resize(static_cast<size_t>(rows * kRows));
+        params_ = {};
+        params_.struct_size = sizeof params_;
+        params_.isa = isa_;
+        params_.dtype = dtype;
+        params_.m = rows;
+        params_.n = kRows;
+        params_.k = kColumns;
+        params_.x_row_bytes = row_bytes_;
+        params_.ldy = kRows;
+        params_.x = x_.data();
+        params_.y = y_.data();
+    }
+    Weights(const Weights&) = delete;
+    Weights& operator=(const Weights&) = delete;
+    ~Weights() { library_.memory_unmap(memory_, bytes()); }
+
+    int64_t bytes() const { return matrices_ * matrix_bytes_; }
+
+    double multiply(const Library& library, int threads) const {
+        const int64_t nanos = Team(threads).run([&](int thread, auto meet) {
+            tacho_matmul_params params = params_;
+            for (int64_t i = 0; i < matrices_; ++i) {
+                params.w = matrix(i);
+                require(library.matmul(&params, kPanels * thread / threads, kPanels * (thread + 1) / threads, nullptr),
+                        "matmul");
+                meet();
+            }
+        });
+        return static_cast<double>(bytes()) / static_cast<double>(nanos);
+    }
+
+    double read(int threads) const {
+        std::atomic<uint64_t> kept{0};
+        const int64_t nanos = Team(threads).run([&](int thread, auto) {
+            const int64_t part = bytes() / threads / 64 * 64;
+            kept ^= read_all(memory_ + part * thread, part);
+        });
+        return static_cast<double>(bytes()) / static_cast<double>(nanos);
+    }
+
+private:
+    uint8_t* matrix(int64_t i) const { return memory_ + i * matrix_bytes_; }
+
+    /* Any finite numbers: the time does not depend on them. */
+    void pack(int32_t dtype) {
+        const std::vector<uint8_t> source(static_cast<size_t>(kRows * kColumns * 4), 0x21);
+        tacho_weight_pack_params pack{};
+        pack.struct_size = sizeof pack;
+        pack.isa = isa_;
+        pack.dtype = dtype;
+        pack.n = kRows;
+        pack.k = kColumns;
+        pack.source = source.data();
+        pack.packed = memory_;
+        require(library_.weight_pack(&pack, 0, kPanels, nullptr), "weight_pack");
+    }
+
+    void make_activations(int32_t dtype, int64_t rows) {
+        const std::vector<float> x(static_cast<size_t>(rows * kColumns), 0.5F);
+        tacho_activation_pack_params pack{};
+        pack.struct_size = sizeof pack;
+        pack.isa = isa_;
+        require(library_.activation_format(isa_, dtype, &pack.format), "activation_format");
+        require(library_.activation_bytes(isa_, pack.format, kColumns, &row_bytes_), "activation_bytes");
+        row_bytes_ = (row_bytes_ + 63) / 64 * 64;
+        x_.resize(static_cast<size_t>(rows * row_bytes_ / 4));
+        pack.m = rows;
+        pack.k = kColumns;
+        pack.ldx = kColumns;
+        pack.row_bytes = row_bytes_;
+        pack.x = x.data();
+        pack.packed = x_.data();
+        require(library_.activation_pack(&pack, 0, kColumns / 32, nullptr), "activation_pack");
+    }
+
+    const Library& library_;
+    int32_t isa_ = 0;
+    int64_t matrix_bytes_ = 0;
+    int64_t matrices_ = 0;
+    int64_t row_bytes_ = 0;
+    uint8_t* memory_ = nullptr;
+    std::vector<float> x_;
+    mutable std::vector<float> y_;
+    tacho_matmul_params params_{};
+};
+
+void print(int32_t dtype, const std::string& what, std::vector<double> rates) {
+    std::sort(rates.begin(), rates.end());
+    std::printf("dtype %d  best %6.1f  median %6.1f GB/s  %s\n", dtype, rates.back(), rates[rates.size() / 2],
+                what.c_str());
+    std::fflush(stdout);
+}
+
+void compare(const Options& options, int32_t dtype) {
+    const Weights weights(options.libraries.front(), dtype, options.megabytes, options.rows);
+    std::vector<std::vector<double>> rates(options.libraries.size() + 1);
+    for (int round = 0; round < options.rounds; ++round) {
+        rates[0].push_back(weights.read(options.threads));
+        for (size_t i = 0; i < options.libraries.size(); ++i) {
+            rates[i + 1].push_back(weights.multiply(options.libraries[i], options.threads));
+        }
+    }
+    print(dtype, "reading alone", rates[0]);
+    for (size_t i = 0; i < options.libraries.size(); ++i) {
+        print(dtype, options.libraries[i].path, rates[i + 1]);
+    }
+}
+
+Options parse(int argc, char** argv) {
+    Options options;
+    for (int option; (option = getopt(argc, argv, "t:m:r:x:d:")) != -1;) {
+        switch (option) {
+            case 't':
+                options.threads = std::max(1, std::atoi(optarg));
+                break;
+            case 'm':
+                options.megabytes = std::max(1, std::atoi(optarg));
+                break;
+            case 'r':
+                options.rounds = std::max(1, std::atoi(optarg));
+                break;
+            case 'x':
+                options.rows = std::max(1, std::atoi(optarg));
+                break;
+            case 'd':
+                options.dtypes.push_back(std::atoi(optarg));
+                break;
+            default:
+                std::exit(2);
+        }
+    }
+    for (int i = optind; i < argc; ++i) {
+        options.libraries.push_back(open(argv[i]));
+    }
+    if (options.libraries.empty()) {
+        die("name at least one libtacho.so, with a / in its path");
+    }
+    if (options.dtypes.empty()) {
+        options.dtypes = {TACHO_DTYPE_F32,  TACHO_DTYPE_F16,  TACHO_DTYPE_BF16, TACHO_DTYPE_Q8_0,
+                          TACHO_DTYPE_Q4_0, TACHO_DTYPE_Q4_K, TACHO_DTYPE_Q6_K};
+    }
+    return options;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const Options options = parse(argc, argv);
+    for (const int32_t dtype : options.dtypes) {
+        compare(options, dtype);
+    }
+    return 0;
+}
