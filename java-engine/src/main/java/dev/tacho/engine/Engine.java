@@ -1,5 +1,6 @@
 package dev.tacho.engine;
 
+import dev.tacho.metrics.perf.DevicePeaks;
 import dev.tacho.metrics.prometheus.MetricsRegistry;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -167,6 +168,25 @@ public final class Engine implements AutoCloseable {
   /** What the engine has measured. */
   public EngineMetrics metrics() {
     return group.metrics();
+  }
+
+  /**
+   * What the engine's workers have computed so far, by operator; of several engines together. Weights are packed before
+   * that. A step under way may be there in part.
+   */
+  public List<OperatorWork> operatorWork() {
+    return group.operatorWork();
+  }
+
+  /**
+   * What the threads of one engine can do at their peak: as configured, or measured now, which takes the threads and
+   * 256 MiB for half a second.
+   *
+   * @return empty if a request arrived meanwhile, or for kernels of which nobody knows how to measure that
+   * @throws EngineException if the engine is closed or dead
+   */
+  public Optional<DevicePeaks> measurePeaks() {
+    return group.measurePeaks();
   }
 
   /** The moving parts, for tests. */

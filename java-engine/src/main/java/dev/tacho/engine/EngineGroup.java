@@ -1,5 +1,7 @@
 package dev.tacho.engine;
 
+import dev.tacho.engine.kernel.Operation;
+import dev.tacho.engine.model.OperationCounters;
 import dev.tacho.metrics.EngineMetricsOptions;
 import dev.tacho.metrics.page.CounterPage;
 import dev.tacho.metrics.perf.DevicePeaks;
@@ -7,6 +9,7 @@ import dev.tacho.metrics.prometheus.MetricsRegistry;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.concurrent.ConcurrentHashMap;
@@ -159,6 +162,44 @@ final class EngineGroup {
   /** Fails if none accepts requests. */
   private void checkOpen() {
     balancer.pick(OptionalInt.empty()).checkOpen();
+  }
+
+  // ---- what was computed
+
+  /** See {@link Engine#operatorWork}. */
+  List<OperatorWork> operatorWork() {
+    List<OperatorWork> work = new ArrayList<>();
+    for (Operation operation : Operation.values()) {
+      if (operation == Operation.WEIGHT_PACK) {
+        continue;
+      }
+      OperatorWork sum = new OperatorWork(operation.name().toLowerCase(Locale.ROOT), 0, 0, 0, 0);
+      for (EngineParts parts : model.engines()) {
+        OperationCounters more = parts.runner().counters(operation);
+        sum =
+            new OperatorWork(
+                sum.operator(),
+                sum.calls() + more.calls(),
+                sum.nanos() + more.nanos(),
+                sum.bytes() + more.readBytes() + more.writeBytes(),
+                sum.flops() + more.flops());
+      }
+      work.add(sum);
+    }
+    return work;
+  }
+
+  /** See {@link Engine#measurePeaks}. */
+  Optional<DevicePeaks> measurePeaks() {
+    checkOpen();
+    PeakBench bench = model.peakBench();
+    return config.devicePeaks().isPresent() || bench == null
+        ? config.devicePeaks()
+        : Optional.ofNullable(bench.measure(() -> !isIdle()));
+  }
+
+  private boolean isIdle() {
+    return engines.stream().allMatch(engine -> engine.load().isIdle());
   }
 
   // ---- sleep

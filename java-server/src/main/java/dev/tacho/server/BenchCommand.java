@@ -3,14 +3,21 @@ package dev.tacho.server;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.tacho.engine.Engine;
 import dev.tacho.engine.EngineConfig;
+import dev.tacho.engine.EngineInfo;
 import dev.tacho.engine.EngineOption;
+import dev.tacho.metrics.perf.DevicePeaks;
+import java.io.IOException;
 import java.io.PrintWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
@@ -27,6 +34,9 @@ import picocli.CommandLine.Spec;
       "  batched_decode  the same for --batch sequences side by side, their tokens added up",
       "Each test is run for three seconds before it counts, so that the JIT compiler has done its work.",
       "A figure is the median of --repeat runs, its spread (largest - smallest) / median.",
+      "Then, from one more run of each test, how the time divides among the operators, and how near each comes to its",
+      "limit: the peak of matrix products in the model's type, or that of reading memory, measured at the start.",
+      "What an operator finds in a cache counts as read from memory, so that it may be above the limit.",
       "Prefix caching is off unless it is asked for; prompts are random token ids."
     },
     sortOptions = false)
@@ -58,8 +68,14 @@ final class BenchCommand implements Callable<Integer> {
   @Option(names = "--repeat", paramLabel = "N", description = "runs of each test (default ${DEFAULT-VALUE})")
   private int repeat = 5;
 
-  @Option(names = "--json", description = "print one JSON object a test instead of the table")
+  @Option(names = "--json", description = "print one JSON object a test and operator instead of the tables")
   private boolean json;
+
+  @Option(
+      names = "--plot",
+      paramLabel = "FILE",
+      description = "write a picture (SVG) of what each operator reached of its limit")
+  private @Nullable Path plot;
 
   @Override
   public Integer call() {
@@ -68,6 +84,10 @@ final class BenchCommand implements Callable<Integer> {
     check("--depth", depth, Integer.MAX_VALUE);
     check("--repeat", repeat, 1_000);
     batch.forEach(sequences -> check("--batch", sequences, 128));
+    Path parent = plot == null ? null : plot.toAbsolutePath().getParent();
+    if (parent != null && !Files.isDirectory(parent)) {
+      throw new ParameterException(spec.commandLine(), "--plot: no such directory: " + parent);
+    }
     long longest = Math.max((long) prompt, (long) depth + decode) + 1;
     if (longest > Integer.MAX_VALUE) {
       throw new ParameterException(spec.commandLine(), "--depth and --decode are too large together");
@@ -76,6 +96,9 @@ final class BenchCommand implements Callable<Integer> {
     PrintWriter out = spec.commandLine().getOut();
     try (Engine engine = Engine.open(config)) {
       EngineBench bench = new EngineBench(engine, repeat, this::progress);
+      progress("peaks of this machine");
+      DevicePeaks peaks = engine.measurePeaks().orElse(null);
+      progress("");
       if (!json) {
         out.printf(
             Locale.ROOT,
@@ -93,9 +116,42 @@ final class BenchCommand implements Callable<Integer> {
       for (int sequences : batch) {
         print(engine, bench.decode(sequences, depth, decode));
       }
+      List<Roofline> rooflines = new ArrayList<>();
+      rooflines.add(bench.prefillRoofline(prompt, peaks));
+      for (int sequences : batch) {
+        rooflines.add(bench.decodeRoofline(sequences, depth, decode, peaks));
+      }
       progress("");
+      rooflines.forEach(this::print);
+      plot(engine, rooflines);
     }
     return 0;
+  }
+
+  private void print(Roofline roofline) {
+    PrintWriter out = spec.commandLine().getOut();
+    if (json) {
+      RooflineText.json(roofline).forEach(out::println);
+    } else {
+      out.println();
+      out.print(RooflineText.table(roofline));
+    }
+    out.flush();
+  }
+
+  private void plot(Engine engine, List<Roofline> rooflines) {
+    Path file = plot;
+    if (file == null) {
+      return;
+    }
+    EngineInfo info = engine.info();
+    String title = info.modelName() + ", " + info.weightType() + ", " + info.kernels() + ", " + info.threads()
+        + " threads: part of the limit that each operator reached";
+    try {
+      Files.writeString(file, RooflineText.svg(title, rooflines));
+    } catch (IOException e) {
+      throw new CommandFailedException("--plot: cannot write " + file + ": " + e);
+    }
   }
 
   private void check(String option, int value, int limit) {

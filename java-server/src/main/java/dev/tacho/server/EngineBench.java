@@ -2,11 +2,18 @@ package dev.tacho.server;
 
 import dev.tacho.engine.Completion;
 import dev.tacho.engine.Engine;
+import dev.tacho.engine.GenerationHandle;
 import dev.tacho.engine.GenerationRequest;
+import dev.tacho.engine.OperatorWork;
 import dev.tacho.engine.SamplingParams;
+import dev.tacho.engine.TokenDelta;
+import dev.tacho.metrics.perf.DevicePeaks;
 import java.time.Duration;
+import java.util.Iterator;
+import java.util.List;
 import java.util.Random;
 import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Runs the tests of {@code tacho bench} through an engine, as a caller would. Before each it runs for some seconds
@@ -16,6 +23,7 @@ final class EngineBench {
   /** Any would do: weights do not care which tokens they meet. */
   private static final long PROMPT_SEED = 20_260_101;
 
+  private static final String PREFILL = "prefill";
   private static final long WARMING_NANOS = 3_000_000_000L;
 
   private final Engine engine;
@@ -36,7 +44,19 @@ final class EngineBench {
 
   /** From handing a prompt of so many tokens over to its first token. */
   BenchResult prefill(int tokens) {
-    return measure("prefill", 1, () -> tokens / seconds(run(tokens, 1, 1).timings().timeToFirstToken()));
+    return measure(PREFILL, 1, () -> tokens / seconds(run(tokens, 1, 1).timings().timeToFirstToken()));
+  }
+
+  /**
+   * The operators of {@link #prefill}, in a run of its own.
+   *
+   * @param peaks of the machine; null if unknown
+   */
+  Roofline prefillRoofline(int tokens, @Nullable DevicePeaks peaks) {
+    progress.accept(PREFILL + ": operators");
+    List<OperatorWork> before = engine.operatorWork();
+    run(tokens, 1, 1);
+    return Roofline.between(PREFILL, 1, engine.info().threads(), peaks, before, engine.operatorWork());
   }
 
   /**
@@ -48,17 +68,44 @@ final class EngineBench {
    */
   BenchResult decode(int sequences, int depth, int tokens) {
     return measure(
-        sequences == 1 ? "decode" : "batched_decode",
+        decodeName(sequences),
         sequences,
         () -> (double) sequences * tokens / seconds(run(depth, sequences, tokens + 1).timings().decode()));
   }
 
+  /**
+   * The operators of {@link #decode}, in a run of its own, from the first token on: reading the tokens as they come
+   * would make the others slower.
+   *
+   * @param peaks of the machine; null if unknown
+   */
+  Roofline decodeRoofline(int sequences, int depth, int tokens, @Nullable DevicePeaks peaks) {
+    progress.accept(decodeName(sequences) + " of " + sequences + ": operators");
+    GenerationHandle handle = submit(depth, sequences, tokens + 1);
+    Iterator<TokenDelta> deltas = handle.deltas().iterator();
+    deltas.next();
+    List<OperatorWork> before = engine.operatorWork();
+    while (deltas.hasNext()) {
+      deltas.next();
+    }
+    Futures.join(handle.completion());
+    return Roofline.between(
+        decodeName(sequences), sequences, engine.info().threads(), peaks, before, engine.operatorWork());
+  }
+
+  private static String decodeName(int sequences) {
+    return sequences == 1 ? "decode" : "batched_decode";
+  }
+
   private Completion run(int promptTokens, int sequences, int maxTokens) {
+    return Futures.join(submit(promptTokens, sequences, maxTokens).completion());
+  }
+
+  private GenerationHandle submit(int promptTokens, int sequences, int maxTokens) {
     int[] prompt = random.ints(promptTokens, 0, engine.info().vocabSize()).toArray();
     SamplingParams sampling =
         SamplingParams.builder().temperature(0).n(sequences).maxTokens(maxTokens).ignoreEos(true).build();
-    return Futures.join(
-        engine.submit(GenerationRequest.builder().prompt(prompt).sampling(sampling).build()).completion());
+    return engine.submit(GenerationRequest.builder().prompt(prompt).sampling(sampling).build());
   }
 
   /** A run of a test: tokens a second. */

@@ -14,6 +14,9 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.EnumSet;
+import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -198,18 +201,18 @@ class CommandLineTest {
   }
 
   @Test
-  void benchPrintsAJsonObjectForEachTest() throws IOException {
+  void benchPrintsAJsonObjectForEachTestAndThenForEachOperator(@TempDir Path directory) throws IOException {
+    Path plot = directory.resolve("plot.svg");
     Result result =
         tacho(
             "bench", "--model", BundledModel.FILE.toString(), "--prompt", "20", "--decode", "3", "--depth", "5",
-            "--batch", "1,4", "--repeat", "2", "--threads", "1", "--json");
+            "--batch", "1,4", "--repeat", "2", "--threads", "1", "--json", "--plot", plot.toString());
     assertThat(result.code()).isZero();
-    String[] lines = result.out().split("\\R");
-    assertThat(lines).hasSize(3);
+    List<String> lines = result.out().lines().toList();
     String[] tests = {"prefill", "decode", "batched_decode"};
     int[] batches = {1, 1, 4};
-    for (int i = 0; i < lines.length; i++) {
-      JsonNode line = MAPPER.readTree(lines[i]);
+    for (int i = 0; i < tests.length; i++) {
+      JsonNode line = MAPPER.readTree(lines.get(i));
       assertThat(line.get("test").textValue()).isEqualTo(tests[i]);
       assertThat(line.get("batch").intValue()).isEqualTo(batches[i]);
       assertThat(line.get("threads").intValue()).isEqualTo(1);
@@ -217,10 +220,23 @@ class CommandLineTest {
       assertThat(line.get("tokens_per_second").doubleValue()).isPositive().isFinite();
       assertThat(line.get("spread").doubleValue()).isNotNegative();
     }
+    Set<String> operators = new TreeSet<>();
+    for (int i = tests.length; i < lines.size(); i++) {
+      JsonNode line = MAPPER.readTree(lines.get(i));
+      assertThat(tests).contains(line.get("phase").textValue());
+      operators.add(line.get("operator").textValue());
+      assertThat(line.get("share_of_peak").doubleValue()).as(lines.get(i)).isPositive().isFinite();
+      // Of one worker.
+      double gflops = line.get("flops").doubleValue() / line.get("nanos").longValue();
+      assertThat(line.get("gflops").doubleValue()).isEqualTo(gflops);
+    }
+    assertThat(operators).contains("attention", "embedding_lookup", "kv_write", "matmul", "rms_norm", "rope");
+    assertThat(Files.readString(plot)).startsWith("<svg ").contains("tacho-tales, F16", "decode of 1", "rms_norm");
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"--prompt=0", "--repeat=0", "--batch=1,0", "--batch=129", "--depth=2147483647"})
+  @ValueSource(
+      strings = {"--prompt=0", "--repeat=0", "--batch=1,0", "--batch=129", "--depth=2147483647", "--plot=no/such.svg"})
   void benchRefusesSizesOutOfRange(String option) {
     Result result = tacho("bench", "--model", BundledModel.FILE.toString(), option);
     assertThat(result.code()).isEqualTo(2);
