@@ -183,6 +183,11 @@ public final class EngineConfig {
     return flops == null || bandwidth == null ? Optional.empty() : Optional.of(new DevicePeaks(flops, bandwidth));
   }
 
+  /** Where packed weights are kept for the next start; empty if they are not. */
+  public Optional<Path> repackCache() {
+    return Optional.ofNullable(value(EngineOption.REPACK_CACHE, Path.class));
+  }
+
   /** Where other processes of this user find metrics and events; empty if they do not. */
   public Optional<Path> metricsDirectory() {
     return Optional.ofNullable(value(EngineOption.METRICS_DIRECTORY, Path.class));
@@ -469,6 +474,11 @@ public final class EngineConfig {
     public Builder devicePeaks(DevicePeaks peaks) {
       return put(EngineOption.PEAK_FLOPS, peaks.flopsPerSecond())
           .put(EngineOption.PEAK_BANDWIDTH, peaks.bytesPerSecond());
+    }
+
+    /** See {@link EngineConfig#repackCache()}. */
+    public Builder repackCache(Path directory) {
+      return put(EngineOption.REPACK_CACHE, directory);
     }
 
     /** See {@link EngineConfig#metricsDirectory()}. */

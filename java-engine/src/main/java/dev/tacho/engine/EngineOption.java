@@ -100,6 +100,14 @@ public enum EngineOption {
       Type.COUNT,
       "",
       "prompt tokens of sequences without a first output from which on requests are refused; by default any number"),
+  /** Whether packed weights are kept. */
+  REPACK_CACHE(
+      "repack-cache",
+      Type.PATH,
+      "",
+      "directory in which weights are kept as the kernels want them, as large as the model; the next start maps them"
+          + " instead of packing again. Nobody may shorten such a file while it is mapped, or the process dies; a"
+          + " mapping has no huge pages. By default none"),
   /** What computes. */
   KERNELS(
       "kernels",

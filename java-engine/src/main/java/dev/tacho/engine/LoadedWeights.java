@@ -6,9 +6,13 @@ import dev.tacho.engine.model.Weights;
 import dev.tacho.engine.parallel.CpuBudget;
 import dev.tacho.engine.parallel.WorkerTeam;
 import java.nio.file.Path;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** Weights from a file, which they can be loaded from again. */
 final class LoadedWeights implements ModelWeights {
+  private static final Logger LOG = LoggerFactory.getLogger(LoadedWeights.class);
+
   private final Path file;
   private final Weights weights;
 
@@ -42,7 +46,7 @@ final class LoadedWeights implements ModelWeights {
     try (Weights held = weights.retain();
         GgufFile model = GgufFile.open(file);
         WorkerTeam team = new WorkerTeam("tacho-loader", processors.threads(), processors)) {
-      held.reload(model, team);
+      held.reload(model, team, new LoadingProgress(System::nanoTime, LOG::info, SystemPages::release));
     }
   }
 

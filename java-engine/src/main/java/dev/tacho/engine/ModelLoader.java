@@ -11,6 +11,7 @@ import dev.tacho.engine.kv.KvLayout;
 import dev.tacho.engine.kv.KvMemory;
 import dev.tacho.engine.model.LlamaRunner;
 import dev.tacho.engine.model.ModelConfig;
+import dev.tacho.engine.model.RepackCache;
 import dev.tacho.engine.model.RunnerLimits;
 import dev.tacho.engine.model.Weights;
 import dev.tacho.engine.parallel.CpuBudget;
@@ -82,6 +83,7 @@ final class ModelLoader {
               new MemorySize(plan.weightBytes()),
               new MemorySize(plan.kvBytes()),
               new MemorySize(plan.workspaceBytes()));
+      LOG.info("{}: {}", info.modelName(), plan.inWords());
       LoadedModel loaded = take(config, file, model, selection.kernels(), layout, limits, plan, info, shares);
       taken.release();
       log(config, info);
@@ -108,7 +110,7 @@ final class ModelLoader {
         teams.add(taken.push(new WorkerTeam(name, share.threads(), share.budget())));
       }
       Weights weights =
-          taken.push(Weights.load(file, model, kernels, teams.getFirst(), (loaded, total) -> {}));
+          taken.push(weights(config, file, model, kernels, teams.getFirst()));
       List<EngineParts> engines = new ArrayList<>();
       for (int rank = 0; rank < shares.size(); rank++) {
         KvMemory cache = taken.push(new KvMemory(layout, plan.kvBlocks()));
@@ -141,6 +143,16 @@ final class ModelLoader {
       failure.initCause(e);
       throw failure;
     }
+  }
+
+  private static Weights weights(
+      EngineConfig config, GgufFile file, ModelConfig model, Kernels kernels, WorkerTeam team) {
+    Weights.Progress progress = new LoadingProgress(System::nanoTime, LOG::info, SystemPages::release);
+    return config
+        .repackCache()
+        .map(directory -> new RepackCache(directory, LOG::info))
+        .map(cache -> Weights.load(file, model, kernels, team, progress, cache))
+        .orElseGet(() -> Weights.load(file, model, kernels, team, progress));
   }
 
   /** The option; where it leaves the choice open, the system property. */

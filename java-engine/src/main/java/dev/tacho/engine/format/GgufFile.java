@@ -227,6 +227,15 @@ public final class GgufFile implements AutoCloseable {
     return Optional.ofNullable(header.tensors().get(name));
   }
 
+  /** What stands before the first tensor's data: metadata and list of tensors; read-only, until close. */
+  public MemorySegment header() {
+    long end = bytes.byteSize();
+    for (GgufTensor tensor : header.tensors().values()) {
+      end = Math.min(end, tensor.offset());
+    }
+    return bytes.asSlice(0, end);
+  }
+
   /** The tensor's bytes as they lie in the file: read-only, of exactly {@link GgufTensor#bytes()}, until close. */
   public MemorySegment data(GgufTensor tensor) {
     return bytes.asSlice(tensor.offset(), tensor.bytes());

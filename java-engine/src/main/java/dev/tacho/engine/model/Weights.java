@@ -17,11 +17,12 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The weights of a model, packed for one {@link Kernels} in anonymous memory. The file may be closed, shrink or vanish
- * afterwards: a mapping that loses its pages would take the JVM with it, this copy cannot. Immutable and safe for any
- * thread until closed.
+ * afterwards: a mapping that loses its pages would take the JVM with it, this copy cannot. Only weights from a {@link
+ * RepackCache} are a mapping, of the cache's file. Immutable and safe for any thread until closed.
  *
  * <p>Several engines may share the memory: each holds one reference ({@link #retain()}) and closes it once; the last
  * one frees the memory, and must do so after every step that reads it.
@@ -35,8 +36,9 @@ public final class Weights implements AutoCloseable {
      *
      * @param loadedBytes packed so far
      * @param totalBytes to be packed
+     * @param source where the tensor lies in the file, which is not read there again
      */
-    void loaded(long loadedBytes, long totalBytes);
+    void loaded(long loadedBytes, long totalBytes, MemorySegment source);
   }
 
   private final Arena arena;
@@ -97,16 +99,61 @@ public final class Weights implements AutoCloseable {
    * @throws dev.tacho.engine.UnsupportedException for a tensor type without kernels, or a tensor that the
    *     architecture lacks; nothing has been allocated then
    */
-  @SuppressWarnings("MustBeClosedChecker") // the weights close it
   public static Weights load(
       GgufFile file, ModelConfig config, Kernels kernels, WorkerTeam team, Progress progress) {
     TensorManifest manifest = new TensorManifest(file, config, kernels);
+    return packed(file, config, kernels, manifest, team, progress, null);
+  }
+
+  /**
+   * The same with weights that were packed before, if the cache has them: a mapping of its file, which must not shrink
+   * while the weights are in use, and which the system does not lay on huge pages. Otherwise they are packed, and kept
+   * there.
+   */
+  public static Weights load(
+      GgufFile file, ModelConfig config, Kernels kernels, WorkerTeam team, Progress progress, RepackCache cache) {
+    TensorManifest manifest = new TensorManifest(file, config, kernels);
+    Weights kept = mapped(file, config, kernels, manifest, team, cache);
+    return kept != null ? kept : packed(file, config, kernels, manifest, team, progress, cache);
+  }
+
+  @SuppressWarnings("MustBeClosedChecker") // the weights close it
+  private static @Nullable Weights mapped(
+      GgufFile file, ModelConfig config, Kernels kernels, TensorManifest manifest, WorkerTeam team, RepackCache cache) {
+    Arena arena = Arena.ofShared();
+    Weights weights = null;
+    try {
+      MemorySegment all = cache.find(file, kernels, manifest, team, arena);
+      if (all != null) {
+        weights = new Weights(arena, divided(all, manifest), config, kernels, manifest);
+      }
+      return weights;
+    } finally {
+      if (weights == null) {
+        arena.close();
+      }
+    }
+  }
+
+  @SuppressWarnings("MustBeClosedChecker") // the weights close it
+  private static Weights packed(
+      GgufFile file,
+      ModelConfig config,
+      Kernels kernels,
+      TensorManifest manifest,
+      WorkerTeam team,
+      Progress progress,
+      @Nullable RepackCache cache) {
     Arena arena = Arena.ofShared();
     try {
-      MemorySegment[] memory = allocate(arena, manifest, kernels);
+      MemorySegment all = allocated(arena, manifest, kernels);
+      MemorySegment[] memory = divided(all, manifest);
       pack(file, manifest, memory, kernels, team, progress);
       Weights weights = new Weights(arena, memory, config, kernels, manifest);
       checkRopeFactors(file, weights.ropeFactors);
+      if (cache != null) {
+        cache.store(file, kernels, manifest, all, team);
+      }
       return weights;
     } catch (Throwable failure) {
       arena.close();
@@ -115,14 +162,16 @@ public final class Weights implements AutoCloseable {
   }
 
   /** One piece for all tensors, so that no huge page is filled in part more than once. */
-  private static MemorySegment[] allocate(Arena arena, TensorManifest manifest, Kernels kernels) {
-    MemorySegment all;
+  private static MemorySegment allocated(Arena arena, TensorManifest manifest, Kernels kernels) {
     try {
-      all = kernels.weightAllocate(arena, manifest.totalBytes());
+      return kernels.weightAllocate(arena, manifest.totalBytes());
     } catch (OutOfMemoryError e) {
       throw new IllegalStateException(
           "the weights need " + manifest.totalBytes() + " bytes, which were not to be had", e);
     }
+  }
+
+  private static MemorySegment[] divided(MemorySegment all, TensorManifest manifest) {
     MemorySegment[] memory = new MemorySegment[manifest.entries().size()];
     long at = 0;
     for (TensorManifest.Entry entry : manifest.entries()) {
@@ -160,7 +209,7 @@ public final class Weights implements AutoCloseable {
           team.await();
         }
         loadedBytes += entry.bytes();
-        progress.loaded(loadedBytes, manifest.totalBytes());
+        progress.loaded(loadedBytes, manifest.totalBytes(), source);
       }
     }
   }
@@ -178,14 +227,15 @@ public final class Weights implements AutoCloseable {
   }
 
   /**
-   * Packs all weights anew, into the memory where they were. After a failure they are as good as discarded, and this
-   * may be called again.
+   * Packs all weights anew, into the memory where they were; those of a mapping come back by themselves. After a
+   * failure they are as good as discarded, and this may be called again.
    *
    * @param file the model that they were loaded from
    * @param team does the packing; no other task may run on it meanwhile
+   * @param progress hears of each tensor
    * @throws ModelFormatException if the file holds another model now
    */
-  public void reload(GgufFile file, WorkerTeam team) {
+  public void reload(GgufFile file, WorkerTeam team, Progress progress) {
     TensorManifest manifest = new TensorManifest(file, config, kernels);
     boolean same = ModelConfig.of(file).equals(config) && manifest.entries().size() == memory.length;
     for (int i = 0; same && i < memory.length; i++) {
@@ -195,7 +245,9 @@ public final class Weights implements AutoCloseable {
       throw new ModelFormatException(
           file.path().toString(), -1, "the model's shape", "the one it had when it was loaded", "another one");
     }
-    pack(file, manifest, memory, kernels, team, (loaded, total) -> {});
+    if (!memory[0].isReadOnly()) {
+      pack(file, manifest, memory, kernels, team, progress);
+    }
   }
 
   private static void checkRopeFactors(GgufFile file, double[] factors) {

@@ -42,7 +42,7 @@ class ModelMutationTest {
         try (GgufFile file = GgufFile.open(path)) {
           ModelConfig config = ModelConfig.of(file);
           assertThat(Weights.requiredBytes(file, config, kernels)).as("mutation %s", i).isLessThan(2L * bad.length);
-          Weights.load(file, config, kernels, team, (done, total) -> {}).close();
+          Weights.load(file, config, kernels, team, (done, total, source) -> {}).close();
           loaded++;
         } catch (EngineException e) {
           assertThat(e.getMessage()).as("mutation %s", i).isNotBlank();

@@ -16,12 +16,14 @@ import dev.tacho.engine.scheduler.Sequence;
 import dev.tacho.engine.scheduler.StepOutputs;
 import dev.tacho.engine.scheduler.StepPlan;
 import dev.tacho.engine.scheduler.StepResult;
+import dev.tacho.metrics.event.FinishReason;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A model with its runner, KV cache and a real scheduler, driven step by step by a test on one thread; keeps the
@@ -78,9 +80,17 @@ final class ModelRig implements AutoCloseable {
   private long nanos;
 
   ModelRig(Path model, Kernels kernels, Shape shape) {
+    this(model, kernels, shape, null);
+  }
+
+  ModelRig(Path model, Kernels kernels, Shape shape, @Nullable RepackCache cache) {
     WorkerTeam team = new WorkerTeam("rig", shape.threads());
     try (GgufFile file = GgufFile.open(model)) {
-      weights = Weights.load(file, ModelConfig.of(file), kernels, team, (loaded, total) -> {});
+      ModelConfig read = ModelConfig.of(file);
+      weights =
+          cache == null
+              ? Weights.load(file, read, kernels, team, (loaded, total, source) -> {})
+              : Weights.load(file, read, kernels, team, (loaded, total, source) -> {}, cache);
     }
     ModelConfig config = weights.config();
     int context = Math.min(shape.maxContext(), config.contextLength());
@@ -140,6 +150,11 @@ final class ModelRig implements AutoCloseable {
   /** Gives a sequence drafts for its next step. */
   void setDrafts(Sequence sequence, int[] ids) {
     scheduler.setDrafts(sequence, ids, ids.length);
+  }
+
+  /** Ends a sequence. */
+  void abort(Sequence sequence) {
+    scheduler.abort(sequence, FinishReason.ABORT, ++nanos);
   }
 
   /** Ends the sequences of a step that failed. */

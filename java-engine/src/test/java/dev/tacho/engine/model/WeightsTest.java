@@ -55,7 +55,7 @@ class WeightsTest {
 
   private Weights load(TinyModel model) {
     try (GgufFile file = GgufFile.open(write(model))) {
-      return Weights.load(file, ModelConfig.of(file), kernels, team, (loaded, total) -> {});
+      return Weights.load(file, ModelConfig.of(file), kernels, team, (loaded, total, source) -> {});
     }
   }
 
@@ -64,7 +64,7 @@ class WeightsTest {
   void rowsOfTheEmbeddingTableAreThoseOfTheFile(DType dtype) {
     Path path = write(new TinyModel(2, dtype));
     try (GgufFile file = GgufFile.open(path);
-        Weights weights = Weights.load(file, ModelConfig.of(file), kernels, team, (loaded, total) -> {});
+        Weights weights = Weights.load(file, ModelConfig.of(file), kernels, team, (loaded, total, source) -> {});
         Arena arena = Arena.ofConfined()) {
       MemorySegment table = file.data(file.tensor("token_embd.weight"));
       MemorySegment ids = arena.allocateFrom(JAVA_INT, 199, 0, 17);
@@ -88,7 +88,7 @@ class WeightsTest {
   void vectorsAreWidened(DType dtype) {
     Path path = write(model().vector("output_norm.weight", dtype, TinyModel.EMBEDDING));
     try (GgufFile file = GgufFile.open(path);
-        Weights weights = Weights.load(file, ModelConfig.of(file), kernels, team, (loaded, total) -> {})) {
+        Weights weights = Weights.load(file, ModelConfig.of(file), kernels, team, (loaded, total, source) -> {})) {
       MemorySegment source = file.data(file.tensor("output_norm.weight"));
       for (int i = 0; i < TinyModel.EMBEDDING; i++) {
         assertThat(weights.outputNorm().getAtIndex(JAVA_FLOAT, i)).isEqualTo(Elements.get(dtype, source, 0, i));
@@ -102,7 +102,7 @@ class WeightsTest {
       ModelConfig config = ModelConfig.of(file);
       long required = Weights.requiredBytes(file, config, kernels);
       List<Long> progress = new ArrayList<>();
-      try (Weights weights = Weights.load(file, config, kernels, team, (loaded, total) -> {
+      try (Weights weights = Weights.load(file, config, kernels, team, (loaded, total, source) -> {
         assertThat(total).isEqualTo(required);
         progress.add(loaded);
       })) {

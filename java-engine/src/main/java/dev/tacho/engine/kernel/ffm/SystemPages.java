@@ -13,7 +13,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Gives pages of off-heap memory back to the system while the memory stays allocated: addresses that kernels keep stay
- * valid, and who touches such a page again gets a new one, filled with zeros. Linux only. Any thread.
+ * valid. Who touches such a page again gets a new one, filled with zeros, or with the file's contents where a file is
+ * mapped. Linux only. Any thread.
  */
 public final class SystemPages {
   /** {@code MADV_DONTNEED} of sys/mman.h, the same on every Linux; only there does it drop the contents at once. */
@@ -59,6 +60,16 @@ public final class SystemPages {
   }
 
   /**
+   * Lets go of the whole pages inside a segment of a mapped file: they leave the memory of the process, and come back
+   * from the file if they are read again. Does nothing where the system cannot.
+   */
+  public static void release(MemorySegment mapped) {
+    if (System.getProperty("os.name", "").equals("Linux") && Functions.ADVISE != null && Functions.PAGE_BYTES > 0) {
+      advise(mapped);
+    }
+  }
+
+  /**
    * Drops the contents of the whole pages inside a segment. What lies on a page that the segment shares with others
    * stays.
    *
@@ -68,23 +79,27 @@ public final class SystemPages {
    */
   public static void discard(MemorySegment memory) {
     requireSupport();
+    if (advise(memory) != 0) {
+      throw new IllegalStateException(
+          "the system does not take " + memory.byteSize() + " bytes of memory back (locked pages?)");
+    }
+  }
+
+  /** The status of madvise; 0 if there is no whole page. */
+  private static int advise(MemorySegment memory) {
     long page = Functions.PAGE_BYTES;
     long before = Math.floorMod(-memory.address(), page);
     long bytes = (memory.byteSize() - before) / page * page;
     MethodHandle advise = Functions.ADVISE;
     if (bytes <= 0 || advise == null) {
-      return;
+      return 0;
     }
-    int status;
     try {
-      status = (int) advise.invokeExact(memory.asSlice(before, bytes), bytes, DONT_NEED);
+      return (int) advise.invokeExact(memory.asSlice(before, bytes), bytes, DONT_NEED);
     } catch (RuntimeException e) {
       throw e;
     } catch (Throwable e) {
       throw new IllegalStateException("madvise", e);
-    }
-    if (status != 0) {
-      throw new IllegalStateException("the system does not take " + bytes + " bytes of memory back (locked pages?)");
     }
   }
 }

@@ -1,0 +1,276 @@
+package dev.tacho.engine.model;
+
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import dev.tacho.engine.format.GgufFile;
+import dev.tacho.engine.kernel.DType;
+import dev.tacho.engine.kernel.KernelWorker;
+import dev.tacho.engine.kernel.Kernels;
+import dev.tacho.engine.kernel.Weight;
+import dev.tacho.engine.parallel.WorkerTeam;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.Random;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Weights as kernels want them, kept in files of a directory: the next start maps them instead of packing again. A file
+ * is believed only if it was made from the same model file by kernels that pack alike, and if its contents have the
+ * checksum that stands in it; otherwise it is made anew. It is written under another name and then renamed. What cannot
+ * be written is not kept. Used by the thread that loads.
+ *
+ * <pre>
+ *     0    8  "TACHORPK"
+ *     8    8  version of this layout
+ *    16    8  bytes of the model file
+ *    24    8  time of its last change, nanoseconds since 1970
+ *    32   32  SHA-256 of what stands before its tensors
+ *    64   32  SHA-256 of the kernels' description and of matrices that they have packed
+ *    96    8  bytes of the weights
+ *   104    8  checksum of the weights
+ *   112       zeros
+ *  4096       the weights, each tensor on a multiple of 64 bytes                       (little-endian)
+ * </pre>
+ */
+public final class RepackCache {
+  private static final String SUFFIX = ".tacho-repack";
+  private static final long MAGIC = ByteBuffer.wrap("TACHORPK".getBytes(StandardCharsets.US_ASCII))
+      .order(ByteOrder.LITTLE_ENDIAN)
+      .getLong();
+  private static final long VERSION = 1;
+  private static final int KEY_BYTES = 104;
+  private static final int HEADER_BYTES = 4096;
+  private static final int HASH_BYTES = 32;
+
+  private static final int SAMPLE_ROWS = 3 * Kernels.ROW_GROUP;
+  private static final int SAMPLE_COLUMNS = 512;
+  private static final long SAMPLE_SEED = 1;
+
+  private static final int PIECE_BYTES = 1 << 20;
+  private static final int WRITE_BYTES = 64 << 20;
+  private static final long MULTIPLIER = 0x9e3779b97f4a7c15L;
+
+  private final Path directory;
+  private final Consumer<String> log;
+
+  /**
+   * @param directory is made if it is not there
+   * @param log gets a sentence on what was found or made
+   */
+  public RepackCache(Path directory, Consumer<String> log) {
+    this.directory = directory;
+    this.log = log;
+  }
+
+  /** Where the weights of a model file are kept for some kernels. */
+  Path fileOf(Path model, Kernels kernels) {
+    Path absolute = model.toAbsolutePath().normalize();
+    String place = Integer.toHexString(absolute.toString().hashCode());
+    return directory.resolve(absolute.getFileName() + "-" + place + "-" + kernels.id() + SUFFIX);
+  }
+
+  /**
+   * Maps the weights of a model, if they are there and good.
+   *
+   * @param file the model
+   * @param team reads the weights through for the checksum, so that they are in memory afterwards
+   * @param arena ends the mapping
+   * @return read-only; null if they have to be packed
+   */
+  @Nullable MemorySegment find(
+      GgufFile file, Kernels kernels, TensorManifest manifest, WorkerTeam team, Arena arena) {
+    Path kept = fileOf(file.path(), kernels);
+    try (FileChannel channel = FileChannel.open(kept, StandardOpenOption.READ)) {
+      String fault = "is not as long as it should be";
+      if (channel.size() == HEADER_BYTES + manifest.totalBytes()) {
+        MemorySegment all = channel.map(FileChannel.MapMode.READ_ONLY, 0, channel.size(), arena);
+        MemorySegment weights = all.asSlice(HEADER_BYTES);
+        fault = fault(all, key(file, kernels, manifest));
+        if (fault == null && all.get(JAVA_LONG, KEY_BYTES) != checksum(weights, team)) {
+          fault = "is damaged";
+        }
+        if (fault == null) {
+          log.accept("weights are mapped from " + kept);
+          return weights;
+        }
+      }
+      log.accept(kept + " " + fault + "; it is made anew");
+    } catch (NoSuchFileException first) {
+      log.accept(kept + " is not there yet");
+    } catch (IOException e) {
+      log.accept(kept + " cannot be read (" + e + "); it is made anew");
+    }
+    return null;
+  }
+
+  private static @Nullable String fault(MemorySegment all, byte[] key) {
+    MemorySegment expected = MemorySegment.ofArray(key);
+    long at = all.asSlice(0, KEY_BYTES).mismatch(expected);
+    if (at < 0) {
+      return null;
+    }
+    if (at < 2 * Long.BYTES) {
+      return "is no cache of weights of this version";
+    }
+    return at < 2 * HASH_BYTES ? "was made from another state of the model file" : "was made by other kernels";
+  }
+
+  /**
+   * Keeps the weights of a model.
+   *
+   * @param weights packed, as the manifest lays them out
+   */
+  void store(GgufFile file, Kernels kernels, TensorManifest manifest, MemorySegment weights, WorkerTeam team) {
+    Path kept = fileOf(file.path(), kernels);
+    try {
+      Files.createDirectories(directory);
+      long needed = HEADER_BYTES + weights.byteSize();
+      long free = Files.getFileStore(directory).getUsableSpace();
+      if (free < needed) {
+        log.accept("weights are not kept: " + kept + " needs " + needed + " bytes, " + free + " are free");
+        return;
+      }
+      Path written = Files.createTempFile(directory, "weights", ".tmp");
+      try {
+        write(written, key(file, kernels, manifest), weights, checksum(weights, team));
+        Files.move(written, kept, StandardCopyOption.ATOMIC_MOVE);
+      } finally {
+        Files.deleteIfExists(written);
+      }
+      log.accept("weights are kept in " + kept);
+    } catch (IOException e) {
+      log.accept("weights are not kept: " + kept + " cannot be written (" + e + ")");
+    }
+  }
+
+  private static void write(Path to, byte[] key, MemorySegment weights, long checksum) throws IOException {
+    ByteBuffer header = ByteBuffer.allocate(HEADER_BYTES).order(ByteOrder.LITTLE_ENDIAN);
+    header.put(key).putLong(checksum).position(0);
+    try (FileChannel channel = FileChannel.open(to, StandardOpenOption.WRITE)) {
+      writeFully(channel, header);
+      for (long at = 0; at < weights.byteSize(); at += WRITE_BYTES) {
+        writeFully(channel, weights.asSlice(at, Math.min(WRITE_BYTES, weights.byteSize() - at)).asByteBuffer());
+      }
+    }
+  }
+
+  private static void writeFully(FileChannel channel, ByteBuffer bytes) throws IOException {
+    while (bytes.hasRemaining()) {
+      channel.write(bytes);
+    }
+  }
+
+  /** The first {@link #KEY_BYTES} of a file. */
+  private static byte[] key(GgufFile file, Kernels kernels, TensorManifest manifest) throws IOException {
+    return ByteBuffer.allocate(KEY_BYTES)
+        .order(ByteOrder.LITTLE_ENDIAN)
+        .putLong(MAGIC)
+        .putLong(VERSION)
+        .putLong(Files.size(file.path()))
+        .putLong(Files.getLastModifiedTime(file.path()).to(TimeUnit.NANOSECONDS))
+        .put(sha256(file.header()))
+        .put(layout(kernels, manifest))
+        .putLong(manifest.totalBytes())
+        .array();
+  }
+
+  /** Who packs, and what becomes of matrices of each type: the same only where the memory is laid out alike. */
+  private static byte[] layout(Kernels kernels, TensorManifest manifest) {
+    MessageDigest digest = sha256();
+    digest.update(kernels.description().getBytes(StandardCharsets.UTF_8));
+    try (Arena arena = Arena.ofShared()) {
+      KernelWorker worker = new KernelWorker(arena, 0);
+      manifest.entries().stream()
+          .filter(entry -> !entry.vector())
+          .map(TensorManifest.Entry::dtype)
+          .distinct()
+          .sorted()
+          .forEach(dtype -> digest.update(sample(kernels, dtype, worker, arena).asByteBuffer()));
+    }
+    return digest.digest();
+  }
+
+  private static MemorySegment sample(Kernels kernels, DType dtype, KernelWorker worker, Arena arena) {
+    byte[] content = new byte[(int) dtype.bytes(SAMPLE_ROWS * (long) SAMPLE_COLUMNS)];
+    new Random(SAMPLE_SEED).nextBytes(content);
+    MemorySegment source = arena.allocateFrom(JAVA_BYTE, content);
+    MemorySegment packed =
+        arena.allocate(kernels.weightBytes(dtype, SAMPLE_ROWS, SAMPLE_COLUMNS), KernelWorker.LINE_BYTES);
+    Weight weight = new Weight(dtype, SAMPLE_ROWS, SAMPLE_COLUMNS, packed);
+    kernels.weightPack(weight, source, 0, SAMPLE_ROWS / Kernels.ROW_GROUP, worker);
+    return packed;
+  }
+
+  private static byte[] sha256(MemorySegment bytes) {
+    MessageDigest digest = sha256();
+    for (long at = 0; at < bytes.byteSize(); at += WRITE_BYTES) {
+      digest.update(bytes.asSlice(at, Math.min(WRITE_BYTES, bytes.byteSize() - at)).asByteBuffer());
+    }
+    return digest.digest();
+  }
+
+  private static MessageDigest sha256() {
+    try {
+      return MessageDigest.getInstance("SHA-256");
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException("every Java platform has SHA-256", e);
+    }
+  }
+
+  /** A sum over pieces of 1 MiB, each with its place; the members of the team take pieces in turn. */
+  private static long checksum(MemorySegment weights, WorkerTeam team) {
+    int pieces = Math.toIntExact(Math.ceilDiv(weights.byteSize(), PIECE_BYTES));
+    long[] sums = new long[team.size()];
+    team.launch(
+        member -> {
+          long sum = 0;
+          for (int piece = member.begin(pieces); piece < member.end(pieces); piece++) {
+            long at = (long) piece * PIECE_BYTES;
+            sum += mix(hash(weights, at, Math.min(PIECE_BYTES, weights.byteSize() - at)) + piece * MULTIPLIER);
+          }
+          sums[member.index()] = sum;
+        });
+    team.await();
+    long sum = 0;
+    for (long part : sums) {
+      sum += part;
+    }
+    return sum;
+  }
+
+  /** Of whole words, four sums side by side, as a processor multiplies several numbers at a time. */
+  private static long hash(MemorySegment bytes, long begin, long length) {
+    long a = 1;
+    long b = 2;
+    long c = 3;
+    long d = 4;
+    long at = begin;
+    for (; at + 4 * Long.BYTES <= begin + length; at += 4 * Long.BYTES) {
+      a = (a + bytes.get(JAVA_LONG, at)) * MULTIPLIER;
+      b = (b + bytes.get(JAVA_LONG, at + Long.BYTES)) * MULTIPLIER;
+      c = (c + bytes.get(JAVA_LONG, at + 2 * Long.BYTES)) * MULTIPLIER;
+      d = (d + bytes.get(JAVA_LONG, at + 3 * Long.BYTES)) * MULTIPLIER;
+    }
+    return mix(mix(mix(a) + b) + c) + d;
+  }
+
+  private static long mix(long value) {
+    long mixed = (value ^ (value >>> 32)) * MULTIPLIER;
+    return mixed ^ (mixed >>> 29);
+  }
+}
