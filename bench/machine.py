@@ -1,0 +1,94 @@
+"""What the measuring scripts share: waiting for a quiet machine, running a command, the machine's name."""
+
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_ticks():
+    """All ticks of the machine since boot, and the busy ones."""
+    with open("/proc/stat", encoding="ascii") as file:
+        values = [int(word) for word in file.readline().split()[1:9]]
+    return sum(values), sum(values) - values[3] - values[4]
+
+
+def wait_for_quiet(seconds):
+    """Waits until others leave the machine alone; gives up after so many seconds."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        all_before, busy_before = cpu_ticks()
+        time.sleep(1)
+        all_after, busy_after = cpu_ticks()
+        if (busy_after - busy_before) < 0.05 * (all_after - all_before):
+            return
+
+
+class Foreign:
+    """The share of the machine that others used between the beginning and the end of a `with`."""
+
+    def __init__(self, own_seconds):
+        """own_seconds: a function that gives the CPU seconds of the processes that are measured."""
+        self.own_seconds = own_seconds
+        self.share = 0.0
+
+    def __enter__(self):
+        self.all_before, self.busy_before = cpu_ticks()
+        self.own_before = self.own_seconds()
+        return self
+
+    def __exit__(self, *_):
+        own = (self.own_seconds() - self.own_before) * TICKS
+        all_after, busy_after = cpu_ticks()
+        self.share = max(0.0, (busy_after - self.busy_before - own) / max(1, all_after - self.all_before))
+
+
+def children_seconds():
+    """CPU seconds of all children that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def process_seconds(pid):
+    """CPU seconds of a process that runs."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def run(command, quiet_seconds, environment=None):
+    """What the command printed (stdout, stderr), and the share of the machine that others used meanwhile."""
+    command = [str(word) for word in command]
+    wait_for_quiet(quiet_seconds)
+    with Foreign(children_seconds) as foreign:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment,
+                              errors="replace", check=False)
+    if done.returncode != 0:
+        sys.exit(f"failed: {' '.join(command)}\n{done.stderr[-2000:]}")
+    return done, foreign.share
+
+
+def json_lines(text):
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def progress(text=""):
+    """Shows a line in place of the one before, on stderr."""
+    print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def machine():
+    """Processor with what matters to kernels, and the commit."""
+    text = Path("/proc/cpuinfo").read_text(encoding="ascii")
+    name = re.search(r"model name\s*: (.*)", text)
+    flags = set(re.search(r"flags\s*: (.*)", text).group(1).split())
+    best = [flag for flag in ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8") if flag in flags]
+    commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True,
+                            check=False).stdout.strip()
+    return f"{name.group(1) if name else '?'} ({' '.join(best)}), {os.cpu_count()} CPUs; commit {commit}"
