@@ -83,7 +83,8 @@ def tacho(model, threads, sequences, context, kernels="auto"):
     port = free_port()
     return Server("tacho",
                   [ROOT / "scripts/tacho", "serve", "--model", model, "--port", port, "--threads", threads,
-                   "--max-num-seqs", sequences, "--max-model-len", context, "--kernels", kernels],
+                   "--max-num-seqs", sequences, "--max-model-len", context, "--kernels", kernels,
+                   "--served-model-name", "default"],
                   port, {"TACHO_LOG_LEVEL": "WARN"})
 
 
