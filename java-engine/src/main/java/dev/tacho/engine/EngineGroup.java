@@ -195,11 +195,7 @@ final class EngineGroup {
     PeakBench bench = model.peakBench();
     return config.devicePeaks().isPresent() || bench == null
         ? config.devicePeaks()
-        : Optional.ofNullable(bench.measure(() -> !isIdle()));
-  }
-
-  private boolean isIdle() {
-    return engines.stream().allMatch(engine -> engine.load().isIdle());
+        : Optional.ofNullable(bench.measure(() -> !EngineLoad.allIdle()));
   }
 
   // ---- sleep

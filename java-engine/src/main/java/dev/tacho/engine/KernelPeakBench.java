@@ -26,7 +26,8 @@ import org.jspecify.annotations.Nullable;
  * in the caches, and bytes of a buffer that does not fit there, read once. The best of several passes counts, as only
  * the others' work makes one slower.
  *
- * <p>It takes {@link #BUFFER_BYTES} beside what the engine has, and gives them back. The threads are its own, of the lowest priority: those of a team belong to its runner.
+ * <p>It takes {@link #BUFFER_BYTES} beside what the engine has, and gives them back. The threads are its own, of the
+ * lowest priority: those of a team belong to its runner.
  *
  * @param kernels what the engine computes with
  * @param dtype the type that most of the weights have: integer products are faster than float ones

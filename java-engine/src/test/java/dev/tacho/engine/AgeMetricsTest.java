@@ -2,6 +2,7 @@ package dev.tacho.engine;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tacho.metrics.Await;
 import dev.tacho.metrics.page.MetricsSnapshot;
 import java.util.Map;
 import java.util.concurrent.Semaphore;

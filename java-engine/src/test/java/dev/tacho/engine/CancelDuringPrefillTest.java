@@ -3,6 +3,7 @@ package dev.tacho.engine;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tacho.engine.scheduler.StepPlan;
+import dev.tacho.metrics.Await;
 import dev.tacho.metrics.event.FinishReason;
 import java.util.ArrayList;
 import java.util.List;

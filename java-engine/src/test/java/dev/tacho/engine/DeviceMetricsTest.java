@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.withinPercentage;
 
 import dev.tacho.engine.kernel.Operation;
 import dev.tacho.engine.model.OperationCounters;
+import dev.tacho.metrics.Await;
 import dev.tacho.metrics.event.StepShape;
 import dev.tacho.metrics.page.CounterPage;
 import dev.tacho.metrics.page.MetricsSnapshot;

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
+import dev.tacho.metrics.Await;
 import dev.tacho.metrics.event.FinishReason;
 import java.time.Duration;
 import java.util.ArrayList;

@@ -3,6 +3,7 @@ package dev.tacho.engine;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tacho.metrics.Await;
 import dev.tacho.metrics.logger.StatLogger;
 import dev.tacho.metrics.page.MetricsSnapshot;
 import dev.tacho.metrics.stats.IterationDetails;

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tacho.engine.kernel.DType;
 import dev.tacho.engine.kernel.KernelSelection;
+import dev.tacho.metrics.Await;
 import dev.tacho.metrics.perf.DevicePeaks;
 import java.io.IOException;
 import java.nio.file.Files;

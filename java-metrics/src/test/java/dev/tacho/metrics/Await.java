@@ -4,6 +4,8 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Predicate;
+import java.util.function.Supplier;
 
 /** Waiting in tests: for a condition, and no longer than {@value #SECONDS} s, after which the test fails. */
 public final class Await {
@@ -20,13 +22,26 @@ public final class Await {
    * @param what is awaited, for the failure
    */
   public static void until(String what, Callable<Boolean> condition) {
+    var _ = value(what, () -> holds(what, condition), held -> held);
+  }
+
+  /**
+   * Waits for a value.
+   *
+   * @param what is awaited, for the failure
+   * @return the first for which the condition holds
+   */
+  public static <T> T value(String what, Supplier<T> supplier, Predicate<T> condition) {
     long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(SECONDS);
-    while (!holds(what, condition)) {
+    T value = supplier.get();
+    while (!condition.test(value)) {
       if (System.nanoTime() - end > 0) {
         throw failure(what);
       }
       LockSupport.parkNanos(PAUSE_NANOS);
+      value = supplier.get();
     }
+    return value;
   }
 
   /** Waits until a latch is open. */

@@ -4,8 +4,8 @@ import java.security.SecureRandom;
 
 /**
  * A 128-bit hash: two 64-bit states that take in 16 bytes a round beside each other and change places, every round a
- * bijection of the state for given input, and a final mix. The parent of a first block is random, so hashes differ from process to process.
- * Quick, but not made to withstand an opponent.
+ * bijection of the state for given input, and a final mix. The parent of a first block is random, so hashes differ from
+ * process to process. Quick, but not made to withstand an opponent.
  */
 final class FastBlockHasher extends BlockHasher {
   // Odd constants whose bits look random: fractions of the golden ratio, of the square roots of 2, 3 and 5.
