@@ -9,12 +9,12 @@ import java.util.Arrays;
 public final class StepPlan {
   // What the plan says of a sequence stands together: entry i begins at i * STRIDE. A sequence is named by its place
   // among the running ones, which are copied as a whole: storing references one by one costs more than all the rest.
-  private static final int STRIDE = 8;
+  private static final int STRIDE = 4;
   private static final int PLACE = 0;
   private static final int SCHEDULED = 1;
   private static final int START = 2;
-  private static final int DRAFTS = 3;
-  private static final int SAMPLES = 4;
+  // Twice the number of drafts, and 1 if a token is sampled.
+  private static final int DRAFTS_AND_SAMPLE = 3;
 
   private long step;
   private int numSequences;
@@ -61,8 +61,7 @@ public final class StepPlan {
     entries[at + PLACE] = progress.place;
     entries[at + SCHEDULED] = tokens;
     entries[at + START] = start;
-    entries[at + DRAFTS] = numDrafts;
-    entries[at + SAMPLES] = sample ? 1 : 0;
+    entries[at + DRAFTS_AND_SAMPLE] = 2 * numDrafts + (sample ? 1 : 0);
     numSequences = i + 1;
     numTokens += tokens;
   }
@@ -141,12 +140,12 @@ public final class StepPlan {
 
   /** True if a token is sampled after the last of them (the step reaches the sequence's end). */
   public boolean samples(int i) {
-    return entries[i * STRIDE + SAMPLES] != 0;
+    return (entries[i * STRIDE + DRAFTS_AND_SAMPLE] & 1) != 0;
   }
 
   /** Draft tokens among those that sequence {@code i} computes: they stand at its end. */
   public int numDrafts(int i) {
-    return entries[i * STRIDE + DRAFTS];
+    return entries[i * STRIDE + DRAFTS_AND_SAMPLE] >> 1;
   }
 
   /** Draft {@code j} of sequence {@code i}; -1 if the runner has it, or for padding that is always rejected. */
