@@ -113,7 +113,7 @@ final class ModelLoader {
           taken.push(weights(config, file, model, kernels, teams.getFirst()));
       List<EngineParts> engines = new ArrayList<>();
       for (int rank = 0; rank < shares.size(); rank++) {
-        KvMemory cache = taken.push(new KvMemory(layout, plan.kvBlocks()));
+        KvMemory cache = taken.push(new KvMemory(layout, plan.kvBlocks(), kernels));
         LlamaRunner runner = taken.push(new LlamaRunner(weights, cache, limits, teams.get(rank)));
         engines.add(
             new EngineParts(

@@ -38,11 +38,12 @@ public interface Kernels {
   long weightBytes(DType dtype, int n, int k);
 
   /**
-   * Zeros for a packed weight, aligned to 64 bytes, which live as long as the arena.
+   * Zeros for packed weights or a KV cache, aligned to 64 bytes, which live as long as the arena. In large pages where
+   * that makes kernels faster.
    *
    * @throws OutOfMemoryError if they are not to be had
    */
-  MemorySegment weightAllocate(Arena arena, long bytes);
+  MemorySegment allocate(Arena arena, long bytes);
 
   /** Packs {@code source}, [n][k] in file layout (any alignment), into {@code weight}. Items: groups of 16 rows. */
   void weightPack(Weight weight, MemorySegment source, int begin, int end, KernelWorker worker);

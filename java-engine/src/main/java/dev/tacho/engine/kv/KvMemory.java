@@ -1,8 +1,10 @@
 package dev.tacho.engine.kv;
 
+import dev.tacho.engine.kernel.Kernels;
 import dev.tacho.engine.kernel.KvCacheLayer;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.util.function.Consumer;
 
 /**
@@ -11,12 +13,15 @@ import java.util.function.Consumer;
  * addresses that no arena guards.
  *
  * <p>The memory is zeroed when it is allocated and never again: a reused block holds what its last owner left, which no
- * kernel may read before it is written.
+ * kernel may read before it is written. It is one piece, so that large pages are filled, and taken from the system at
+ * once: a step that had to wait for a page would be late.
  */
 public final class KvMemory implements AutoCloseable {
   private static final long ALIGNMENT_BYTES = 64;
+  private static final long PAGE_BYTES = 4096;
 
   private final Arena arena;
+  private final MemorySegment memory;
   private final KvCacheLayer[] layers;
   private final long bytes;
   private boolean closed;
@@ -26,21 +31,27 @@ public final class KvMemory implements AutoCloseable {
    *
    * @param layout shape of a block
    * @param numBlocks blocks, the null block 0 included
+   * @param kernels that will use it
    * @throws IllegalStateException if the system or the JVM does not give the memory, with the bytes
    */
   @SuppressWarnings("MustBeClosedChecker") // close() closes it
-  public KvMemory(KvLayout layout, int numBlocks) {
+  public KvMemory(KvLayout layout, int numBlocks, Kernels kernels) {
     if (numBlocks < 2) {
       throw new IllegalArgumentException("KV cache of " + numBlocks + " blocks, at least 2 are needed");
     }
     bytes = Math.multiplyExact(layout.blockBytes(), numBlocks);
     long halfLayerBytes = bytes / layout.numLayers() / 2;
+    long paddedBytes = Math.ceilDiv(halfLayerBytes, ALIGNMENT_BYTES) * ALIGNMENT_BYTES;
     layers = new KvCacheLayer[layout.numLayers()];
     arena = Arena.ofShared();
     try {
+      memory = kernels.allocate(arena, Math.multiplyExact(paddedBytes, 2L * layers.length));
+      for (long at = 0; at < memory.byteSize(); at += PAGE_BYTES) {
+        memory.set(ValueLayout.JAVA_BYTE, at, (byte) 0);
+      }
       for (int i = 0; i < layers.length; i++) {
-        MemorySegment k = arena.allocate(halfLayerBytes, ALIGNMENT_BYTES);
-        MemorySegment v = arena.allocate(halfLayerBytes, ALIGNMENT_BYTES);
+        MemorySegment k = memory.asSlice(2L * i * paddedBytes, halfLayerBytes);
+        MemorySegment v = memory.asSlice((2L * i + 1) * paddedBytes, halfLayerBytes);
         layers[i] = new KvCacheLayer(layout.dtype(), numBlocks, layout.numKvHeads(), layout.headDim(), k, v);
       }
     } catch (OutOfMemoryError e) {
@@ -74,16 +85,13 @@ public final class KvMemory implements AutoCloseable {
   }
 
   /**
-   * Hands over the memory of each layer, keys and values, whose contents nobody needs any more; it stays allocated. No
-   * step may be in flight, and no block in use or cached.
+   * Hands over the memory of all layers, whose contents nobody needs any more; it stays allocated. No step may be in
+   * flight, and no block in use or cached.
    *
    * @param discard drops the contents of a segment
    */
   public void discard(Consumer<MemorySegment> discard) {
-    for (KvCacheLayer layer : layers) {
-      discard.accept(layer.k());
-      discard.accept(layer.v());
-    }
+    discard.accept(memory);
   }
 
   /** Gives the memory back; further calls do nothing. */

@@ -164,7 +164,7 @@ public final class Weights implements AutoCloseable {
   /** One piece for all tensors, so that no huge page is filled in part more than once. */
   private static MemorySegment allocated(Arena arena, TensorManifest manifest, Kernels kernels) {
     try {
-      return kernels.weightAllocate(arena, manifest.totalBytes());
+      return kernels.allocate(arena, manifest.totalBytes());
     } catch (OutOfMemoryError e) {
       throw new IllegalStateException(
           "the weights need " + manifest.totalBytes() + " bytes, which were not to be had", e);

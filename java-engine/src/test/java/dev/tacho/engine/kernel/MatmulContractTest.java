@@ -151,11 +151,11 @@ class MatmulContractTest {
 
   @ParameterizedTest(name = "{0} bytes")
   @ValueSource(longs = {1, 4096, 5_000_000})
-  void memoryOfWeightsIsZeroAlignedAndEndsWithItsArena(long bytes) {
+  void allocatedMemoryIsZeroAlignedAndEndsWithItsArena(long bytes) {
     Kernels kernels = implementation.open();
     MemorySegment memory;
     try (Arena arena = Arena.ofShared()) {
-      memory = kernels.weightAllocate(arena, bytes);
+      memory = kernels.allocate(arena, bytes);
       assertThat(memory.byteSize()).isEqualTo(bytes);
       assertThat(memory.address() % 64).isZero();
       assertThat(memory.mismatch(arena.allocate(bytes))).isEqualTo(-1);
@@ -163,7 +163,7 @@ class MatmulContractTest {
     }
     assertThat(memory.scope().isAlive()).isFalse();
     try (Arena arena = Arena.ofShared()) {
-      assertThatThrownBy(() -> kernels.weightAllocate(arena, 1L << 46)).isInstanceOf(OutOfMemoryError.class);
+      assertThatThrownBy(() -> kernels.allocate(arena, 1L << 46)).isInstanceOf(OutOfMemoryError.class);
     }
   }
 

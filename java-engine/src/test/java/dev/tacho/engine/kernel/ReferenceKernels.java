@@ -47,7 +47,7 @@ final class ReferenceKernels implements Kernels {
   }
 
   @Override
-  public MemorySegment weightAllocate(Arena arena, long bytes) {
+  public MemorySegment allocate(Arena arena, long bytes) {
     return arena.allocate(bytes, 64);
   }
 

@@ -4,12 +4,18 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tacho.engine.kernel.DType;
+import dev.tacho.engine.kernel.Implementation;
+import dev.tacho.engine.kernel.Kernels;
 import dev.tacho.engine.kernel.KvCacheLayer;
+import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 
 class KvLayoutTest {
   private final KvLayout layout = new KvLayout(2, 3, 8, DType.F16);
+  private final Kernels kernels = Implementation.SCALAR.open();
 
   @Test
   void aBlockIsKeysAndValuesOfAllLayers() {
@@ -38,7 +44,7 @@ class KvLayoutTest {
 
   @Test
   void memoryHasTheShapeAndIsZeroed() {
-    try (KvMemory memory = new KvMemory(layout, 5)) {
+    try (KvMemory memory = new KvMemory(layout, 5, kernels)) {
       assertThat(memory.bytes()).isEqualTo(5 * layout.blockBytes());
       assertThat(memory.numLayers()).isEqualTo(2);
       KvCacheLayer layer = memory.layer(1);
@@ -52,8 +58,26 @@ class KvLayoutTest {
   }
 
   @Test
+  void whatIsDiscardedIsAllLayersOnceEach() {
+    try (KvMemory memory = new KvMemory(layout, 5, kernels)) {
+      List<MemorySegment> discarded = new ArrayList<>();
+      memory.discard(discarded::add);
+      assertThat(discarded).hasSize(1);
+      long rest = discarded.getFirst().byteSize();
+      for (int i = 0; i < memory.numLayers(); i++) {
+        for (MemorySegment half : List.of(memory.layer(i).k(), memory.layer(i).v())) {
+          assertThat(half.address() - discarded.getFirst().address())
+              .isBetween(0L, discarded.getFirst().byteSize() - half.byteSize());
+          rest -= half.byteSize();
+        }
+      }
+      assertThat(rest).isBetween(0L, 4L * 63);
+    }
+  }
+
+  @Test
   void closedMemoryIsNotReadable() {
-    KvMemory memory = new KvMemory(layout, 2);
+    KvMemory memory = new KvMemory(layout, 2, kernels);
     memory.close();
     memory.close();
     assertThatThrownBy(() -> memory.layer(0).k().get(ValueLayout.JAVA_BYTE, 0))
@@ -63,7 +87,7 @@ class KvLayoutTest {
   @Test
   void memoryThatIsNotToBeHadNamesItsBytes() {
     KvLayout large = new KvLayout(64, 64, 512, DType.F32);
-    assertThatThrownBy(() -> new KvMemory(large, 1 << 24))
+    assertThatThrownBy(() -> new KvMemory(large, 1 << 24, kernels))
         .isInstanceOf(IllegalStateException.class)
         .hasMessageContainingAll(Long.toString(large.blockBytes() << 24), "kv_cache_memory");
   }

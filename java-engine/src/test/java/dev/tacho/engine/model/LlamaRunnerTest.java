@@ -245,7 +245,7 @@ class LlamaRunnerTest {
     Path model = new TinyModel(9, DType.F32).write(folder.resolve("model.gguf"));
     KvLayout layout = new KvLayout(TinyModel.LAYERS + 1, TinyModel.KV_HEADS, TinyModel.HEAD_DIM, DType.F32);
     try (ModelRig rig = new ModelRig(model, TestKernels.scalar(), ModelRig.Shape.f32(1));
-        KvMemory memory = new KvMemory(layout, 8);
+        KvMemory memory = new KvMemory(layout, 8, TestKernels.scalar());
         WorkerTeam team = new WorkerTeam("refused", 1)) {
       assertThatThrownBy(() -> new LlamaRunner(rig.weights(), memory, new RunnerLimits(8, 1, 64, 0), team))
           .isInstanceOf(IllegalArgumentException.class)

@@ -96,7 +96,7 @@ final class ModelRig implements AutoCloseable {
     int context = Math.min(shape.maxContext(), config.contextLength());
     KvLayout layout = new KvLayout(config.layers(), config.kvHeads(), config.headDim(), shape.kvType());
     int blocks = 1 + shape.maxSequences() * KvLayout.blocksForTokens(context);
-    memory = new KvMemory(layout, blocks);
+    memory = new KvMemory(layout, blocks, kernels);
     RunnerLimits limits = new RunnerLimits(shape.maxTokens(), shape.maxSequences(), context, shape.drafts());
     runner = new LlamaRunner(weights, memory, limits, team);
     scheduler =

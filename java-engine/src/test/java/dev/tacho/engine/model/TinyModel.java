@@ -5,6 +5,9 @@ import dev.tacho.engine.kernel.DType;
 import dev.tacho.engine.kernel.Elements;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.file.Files;
@@ -13,6 +16,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Random;
 import java.util.function.Consumer;
+import java.util.function.Function;
 
 /**
  * Makes GGUF files of small random Llama models for tests: right ones, and wrong ones by replacing or dropping a key or
@@ -28,8 +32,14 @@ final class TinyModel {
   static final int VOCABULARY = 200;
   static final int CONTEXT = 512;
 
+  /** Of a wide model, whose rows are whole blocks of every type. */
+  private static final int WIDE_EMBEDDING = 256;
+
+  private static final int WIDE_FEED_FORWARD = 512;
+
   private final Random random;
-  private final DType matrices;
+  private final Function<String, DType> types;
+  private final boolean dequantised;
   private final Map<String, Consumer<GgufWriter>> keys = new LinkedHashMap<>();
   private final Map<String, Consumer<GgufWriter>> tensors = new LinkedHashMap<>();
 
@@ -38,32 +48,50 @@ final class TinyModel {
    * @param matrices type of all matrices
    */
   TinyModel(long seed, DType matrices) {
+    this(seed, name -> matrices, EMBEDDING, FEED_FORWARD, false);
+  }
+
+  /**
+   * A model whose rows are whole blocks of every type.
+   *
+   * @param seed of the weights
+   * @param types of the matrices, by their names
+   * @param dequantised whether matrices are written as the floats that the types stand for
+   */
+  static TinyModel wide(long seed, Function<String, DType> types, boolean dequantised) {
+    return new TinyModel(seed, types, WIDE_EMBEDDING, WIDE_FEED_FORWARD, dequantised);
+  }
+
+  private TinyModel(
+      long seed, Function<String, DType> types, int embedding, int feedForward, boolean dequantised) {
     this.random = new Random(seed);
-    this.matrices = matrices;
+    this.types = types;
+    this.dequantised = dequantised;
+    int headDim = embedding / HEADS;
     text("general.architecture", "llama");
     number("llama.block_count", LAYERS);
     number("llama.context_length", CONTEXT);
-    number("llama.embedding_length", EMBEDDING);
-    number("llama.feed_forward_length", FEED_FORWARD);
+    number("llama.embedding_length", embedding);
+    number("llama.feed_forward_length", feedForward);
     number("llama.attention.head_count", HEADS);
     number("llama.attention.head_count_kv", KV_HEADS);
     real("llama.attention.layer_norm_rms_epsilon", 1e-5f);
     real("llama.rope.freq_base", 10_000);
-    matrix("token_embd.weight", VOCABULARY, EMBEDDING);
+    matrix("token_embd.weight", VOCABULARY, embedding);
     for (int layer = 0; layer < LAYERS; layer++) {
       String prefix = "blk." + layer + ".";
-      vector(prefix + "attn_norm.weight", DType.F32, EMBEDDING);
-      matrix(prefix + "attn_q.weight", HEADS * HEAD_DIM, EMBEDDING);
-      matrix(prefix + "attn_k.weight", KV_HEADS * HEAD_DIM, EMBEDDING);
-      matrix(prefix + "attn_v.weight", KV_HEADS * HEAD_DIM, EMBEDDING);
-      matrix(prefix + "attn_output.weight", EMBEDDING, HEADS * HEAD_DIM);
-      vector(prefix + "ffn_norm.weight", DType.F32, EMBEDDING);
-      matrix(prefix + "ffn_gate.weight", FEED_FORWARD, EMBEDDING);
-      matrix(prefix + "ffn_up.weight", FEED_FORWARD, EMBEDDING);
-      matrix(prefix + "ffn_down.weight", EMBEDDING, FEED_FORWARD);
+      vector(prefix + "attn_norm.weight", DType.F32, embedding);
+      matrix(prefix + "attn_q.weight", HEADS * headDim, embedding);
+      matrix(prefix + "attn_k.weight", KV_HEADS * headDim, embedding);
+      matrix(prefix + "attn_v.weight", KV_HEADS * headDim, embedding);
+      matrix(prefix + "attn_output.weight", embedding, HEADS * headDim);
+      vector(prefix + "ffn_norm.weight", DType.F32, embedding);
+      matrix(prefix + "ffn_gate.weight", feedForward, embedding);
+      matrix(prefix + "ffn_up.weight", feedForward, embedding);
+      matrix(prefix + "ffn_down.weight", embedding, feedForward);
     }
-    vector("output_norm.weight", DType.F32, EMBEDDING);
-    matrix("output.weight", VOCABULARY, EMBEDDING);
+    vector("output_norm.weight", DType.F32, embedding);
+    matrix("output.weight", VOCABULARY, embedding);
   }
 
   /** A string entry. */
@@ -97,7 +125,11 @@ final class TinyModel {
   /** A random matrix of the model's type. */
   TinyModel matrix(String name, int rows, int columns) {
     float deviation = (float) (1 / Math.sqrt(columns));
-    return tensor(name, matrices.id(), random(matrices, rows * columns, 0, deviation), columns, rows);
+    DType type = types.apply(name);
+    byte[] content = random(type, rows * columns, 0, deviation);
+    return dequantised
+        ? tensor(name, DType.F32.id(), floats(type, content, rows * columns), columns, rows)
+        : tensor(name, type.id(), content, columns, rows);
   }
 
   /** A random vector around 1. */
@@ -131,17 +163,46 @@ final class TinyModel {
       case F32 -> fill(elements, () -> bytes.putFloat(next(mean, deviation)));
       case F16 -> fill(elements, () -> bytes.putShort(Float.floatToFloat16(next(mean, deviation))));
       case BF16 -> fill(elements, () -> bytes.putShort(Elements.bf16Bits(next(mean, deviation))));
-      case Q4_K, Q6_K -> throw new IllegalArgumentException("rows of this model are too short for " + dtype);
+      case Q4_K ->
+          fill(elements / dtype.blockElements(), () -> {
+            // A sub-block's scale is about 32 of 63, a code 7.5 of 15, and a min makes that nearly 0.
+            float scale = deviation / 160 * (0.5f + random.nextFloat());
+            bytes.putShort(Float.floatToFloat16(scale)).putShort(Float.floatToFloat16(7.5f * scale));
+            bytes.put(randomBytes(dtype.blockBytes() - 2 * Short.BYTES));
+          });
+      case Q6_K ->
+          fill(elements / dtype.blockElements(), () -> {
+            bytes.put(randomBytes(dtype.blockBytes() - Short.BYTES));
+            bytes.putShort(Float.floatToFloat16(deviation / 1350 * (0.5f + random.nextFloat())));
+          });
       case Q8_0, Q4_0 -> {
         float codes = dtype == DType.Q8_0 ? 64 : 4;
         fill(elements / dtype.blockElements(), () -> {
-          byte[] block = new byte[dtype.blockBytes() - Short.BYTES];
-          random.nextBytes(block);
+          byte[] block = randomBytes(dtype.blockBytes() - Short.BYTES);
           bytes.putShort(Float.floatToFloat16(deviation / codes * (0.5f + random.nextFloat()))).put(block);
         });
       }
     }
     return content;
+  }
+
+  private byte[] randomBytes(int count) {
+    byte[] bytes = new byte[count];
+    random.nextBytes(bytes);
+    return bytes;
+  }
+
+  /** Elements in file layout as the floats that they stand for. */
+  private static byte[] floats(DType dtype, byte[] content, int elements) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment segment = arena.allocate(content.length, Long.BYTES);
+      MemorySegment.copy(content, 0, segment, ValueLayout.JAVA_BYTE, 0, content.length);
+      ByteBuffer floats = ByteBuffer.allocate(elements * Float.BYTES).order(ByteOrder.LITTLE_ENDIAN);
+      for (int i = 0; i < elements; i++) {
+        floats.putFloat(Elements.get(dtype, segment, 0, i));
+      }
+      return floats.array();
+    }
   }
 
   private float next(float mean, float deviation) {

@@ -141,7 +141,7 @@ public final class NativeKernels implements Kernels {
 
   /** From the system and not from the heap of C: in huge pages, which only memory that is new can become. */
   @Override
-  public MemorySegment weightAllocate(Arena arena, long bytes) {
+  public MemorySegment allocate(Arena arena, long bytes) {
     try (Arena call = Arena.ofConfined()) {
       MemorySegment mapped = call.allocate(ADDRESS);
       int status = NativeFunctions.memoryMap(bytes, mapped);

@@ -51,7 +51,7 @@ public final class ScalarKernels implements Kernels {
   }
 
   @Override
-  public MemorySegment weightAllocate(Arena arena, long bytes) {
+  public MemorySegment allocate(Arena arena, long bytes) {
     return arena.allocate(bytes, KernelWorker.LINE_BYTES);
   }
 

@@ -51,8 +51,8 @@ final class VectorKernels implements Kernels {
   }
 
   @Override
-  public MemorySegment weightAllocate(Arena arena, long bytes) {
-    return scalar.weightAllocate(arena, bytes);
+  public MemorySegment allocate(Arena arena, long bytes) {
+    return scalar.allocate(arena, bytes);
   }
 
   private static long weightBytes(Weight weight) {
