@@ -41,7 +41,7 @@ final class CpuLoad {
       all += seconds;
       busy += i == IDLE || i == IO_WAIT ? 0 : seconds;
     }
-    return Math.max(0, busy - (ownSeconds() - ownAtStart)) / all;
+    return all == 0 ? 0 : Math.max(0, busy - (ownSeconds() - ownAtStart)) / all;
   }
 
   private static double[] ticks() throws IOException {

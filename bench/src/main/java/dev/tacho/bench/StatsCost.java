@@ -15,13 +15,14 @@ import java.util.Locale;
 
 /**
  * What statistics cost: tokens a second of an engine that records them over those of one that does not, both in this
- * process. About two and a half minutes.
+ * process. About two and a half minutes on a quiet machine.
  *
  * <p>The same work, a fifth of a second long, is done in turns: on, off, off, on, and the other way round the next
  * time. The ratio of such a round is free of whatever changes steadily meanwhile. The engines are opened anew several
  * times, in either order, as where their memory lies makes more of a difference than statistics do. What is said is the
  * median of the rounds' ratios, with the interval that holds the true median in 95 of 100 measurements whatever the
- * distribution is (order statistics), and how much of the CPUs other processes took, which should be next to nothing.
+ * distribution is (order statistics). A round in which other processes took more than a twentieth of the CPUs does not
+ * count and is done again, up to three times as many rounds as asked for.
  *
  * <p>Arguments: the model's file and, if not {@value #ROUNDS}, the rounds for each opening.
  */
@@ -32,6 +33,8 @@ public final class StatsCost {
   private static final int[] RUNNING = {1, 64};
   private static final int OPENINGS = 4;
   private static final int ROUNDS = 16;
+  private static final int ATTEMPTS_PER_ROUND = 3;
+  private static final double MAX_FOREIGN_SHARE = 0.05;
   private static final int TOKENS = 64;
   private static final int CONTEXT = 128;
   private static final long RUN_NANOS = 200_000_000;
@@ -56,26 +59,21 @@ public final class StatsCost {
     }
     Path model = Path.of(arguments[0]);
     int rounds = arguments.length == 1 ? ROUNDS : Integer.parseInt(arguments[1]);
-    List<List<Double>> ratios = Arrays.stream(RUNNING).mapToObj(running -> (List<Double>) new ArrayList<Double>())
-        .toList();
-    CpuLoad load = CpuLoad.start();
+    List<Rounds> results = Arrays.stream(RUNNING).mapToObj(Rounds::new).toList();
     for (int opening = 0; opening < OPENINGS; opening++) {
       boolean offFirst = opening % 2 == 1;
       try (Engine first = open(model, offFirst);
           Engine second = open(model, !offFirst)) {
         Engine on = offFirst ? second : first;
         Engine off = offFirst ? first : second;
-        for (int i = 0; i < RUNNING.length; i++) {
-          measure(on, off, RUNNING[i], rounds, ratios.get(i));
+        for (Rounds result : results) {
+          result.measure(on, off, rounds);
         }
       }
     }
-    System.out.printf(Locale.ROOT, "other processes took %.1f %% of the CPUs%n", 100 * load.foreignShare());
-    System.out.printf(Locale.ROOT, "%8s %7s %10s %18s   %s%n", "running", "rounds", "on / off", "95 % interval",
-        "goal " + GOAL);
-    for (int i = 0; i < RUNNING.length; i++) {
-      print(RUNNING[i], ratios.get(i));
-    }
+    System.out.printf(Locale.ROOT, "%8s %7s %10s %10s %18s   %s%n", "running", "rounds", "disturbed", "on / off",
+        "95 % interval", "goal " + GOAL);
+    results.forEach(Rounds::print);
   }
 
   private static Engine open(Path model, boolean withoutStats) {
@@ -89,20 +87,6 @@ public final class StatsCost {
             .disableLogStats(withoutStats)
             .devicePeaks(PEAKS)
             .build());
-  }
-
-  private static void measure(Engine on, Engine off, int running, int rounds, List<Double> ratios) {
-    int batches = warmUp(on, running);
-    warmUp(off, running);
-    for (int round = 0; round < rounds; round++) {
-      Engine outer = round % 2 == 0 ? on : off;
-      Engine inner = round % 2 == 0 ? off : on;
-      double outerNanos = nanos(outer, running, batches);
-      double innerNanos = nanos(inner, running, batches);
-      innerNanos += nanos(inner, running, batches);
-      outerNanos += nanos(outer, running, batches);
-      ratios.add(outer == on ? innerNanos / outerNanos : outerNanos / innerNanos);
-    }
   }
 
   /** Works for a while; returns how much of it makes one run. */
@@ -135,15 +119,51 @@ public final class StatsCost {
     return System.nanoTime() - start;
   }
 
-  private static void print(int running, List<Double> ratios) {
-    double[] sorted = ratios.stream().mapToDouble(Double::doubleValue).sorted().toArray();
-    int n = sorted.length;
-    double median = (sorted[n / 2] + sorted[(n - 1) / 2]) / 2;
-    int outside = (int) Math.max(0, Math.floor((n - DEVIATIONS * Math.sqrt(n)) / 2) - 1);
-    double low = sorted[outside];
-    double high = sorted[n - 1 - outside];
-    String verdict = low >= GOAL ? "reached" : high < GOAL ? "missed" : "undecided: too noisy or too few rounds";
-    System.out.printf(
-        Locale.ROOT, "%8d %7d %10.4f %9.4f..%.4f   %s%n", running, n, median, low, high, verdict);
+  /** The rounds with so many running requests. */
+  private static final class Rounds {
+    private final int running;
+    private final List<Double> ratios = new ArrayList<>();
+    private int disturbed;
+
+    Rounds(int running) {
+      this.running = running;
+    }
+
+    /** Adds so many undisturbed rounds, if there are as many. */
+    void measure(Engine on, Engine off, int rounds) throws IOException {
+      int batches = warmUp(on, running);
+      warmUp(off, running);
+      int enough = ratios.size() + rounds;
+      for (int attempt = 0; attempt < ATTEMPTS_PER_ROUND * rounds && ratios.size() < enough; attempt++) {
+        Engine outer = attempt % 2 == 0 ? on : off;
+        Engine inner = attempt % 2 == 0 ? off : on;
+        CpuLoad load = CpuLoad.start();
+        double outerNanos = nanos(outer, running, batches);
+        double innerNanos = nanos(inner, running, batches);
+        innerNanos += nanos(inner, running, batches);
+        outerNanos += nanos(outer, running, batches);
+        if (load.foreignShare() > MAX_FOREIGN_SHARE) {
+          disturbed++;
+        } else {
+          ratios.add(outer == on ? innerNanos / outerNanos : outerNanos / innerNanos);
+        }
+      }
+    }
+
+    void print() {
+      double[] sorted = ratios.stream().mapToDouble(Double::doubleValue).sorted().toArray();
+      int n = sorted.length;
+      if (n == 0) {
+        System.out.printf(Locale.ROOT, "%8d %7d %10d   nothing was measured undisturbed%n", running, n, disturbed);
+        return;
+      }
+      double median = (sorted[n / 2] + sorted[(n - 1) / 2]) / 2;
+      int outside = (int) Math.max(0, Math.floor((n - DEVIATIONS * Math.sqrt(n)) / 2) - 1);
+      double low = sorted[outside];
+      double high = sorted[n - 1 - outside];
+      String verdict = low >= GOAL ? "reached" : high < GOAL ? "missed" : "undecided: too noisy or too few rounds";
+      System.out.printf(Locale.ROOT, "%8d %7d %10d %10.4f %9.4f..%.4f   %s%n", running, n, disturbed, median, low,
+          high, verdict);
+    }
   }
 }
