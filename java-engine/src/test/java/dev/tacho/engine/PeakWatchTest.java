@@ -55,7 +55,7 @@ class PeakWatchTest {
       if (begun.incrementAndGet() > interrupted) {
         return PEAKS;
       }
-      Await.until("work arrived", workArrived);
+      Await.until("work arrived", workArrived::getAsBoolean);
       stopped.incrementAndGet();
       return null;
     }
