@@ -93,7 +93,7 @@ class PerplexityTest {
   void perplexityIsThatOfTheSameWeightsAsFloats(Kernels kernels, DType dtype) {
     Form form = Objects.requireNonNull(FORMS.get(dtype));
     // The scalar provider rounds as all others do, and takes far longer.
-    List<int[]> read = kernels.id().equals("scalar") ? stories.subList(0, 2) : stories;
+    List<int[]> read = kernels.id().equals("scalar") ? stories.subList(0, 1) : stories;
     double expected = perplexity(form.asFloats().subList(0, read.size()), read);
     double found = perplexity(surprises(form.file(), kernels, read), read);
     assertThat(expected).as("of 1024, as the model has learnt this language").isBetween(1.0, 2.0);
