@@ -1,6 +1,5 @@
 package dev.tacho.engine.simulation;
 
-import dev.tacho.engine.scheduler.Sequence;
 import dev.tacho.engine.scheduler.StepPlan;
 
 /**
@@ -30,28 +29,32 @@ public record CostModel(
     }
   }
 
-  /** Time of a step, at least a nanosecond. */
-  long nanos(StepPlan plan) {
-    long decodes = 0;
-    long prefills = 0;
+  /**
+   * Time of a step, at least a nanosecond.
+   *
+   * @param plan the step
+   * @param decodes see {@link #decodes}
+   */
+  long nanos(StepPlan plan, int decodes) {
+    long prefills = plan.numTokens() - decodes;
     long context = 0;
     for (int i = 0; i < plan.numSequences(); i++) {
       long tokens = plan.scheduledTokens(i);
       context += tokens * plan.startPosition(i) + tokens * (tokens + 1) / 2;
-      if (isDecode(plan, i)) {
-        decodes++;
-      } else {
-        prefills += tokens;
-      }
     }
     double micros =
         stepMicros + prefills * prefillTokenMicros + decodes * decodeTokenMicros + context * contextTokenMicros;
     return Math.max(1, Math.round(micros * 1000));
   }
 
-  /** True if the sequence computes its last output token alone. */
-  static boolean isDecode(StepPlan plan, int i) {
-    Sequence s = plan.sequence(i);
-    return plan.scheduledTokens(i) == 1 && plan.startPosition(i) >= s.promptLength();
+  /** Sequences of a step that compute their last output token alone. */
+  static int decodes(StepPlan plan) {
+    int decodes = 0;
+    for (int i = 0; i < plan.numSequences(); i++) {
+      if (plan.scheduledTokens(i) == 1 && plan.startPosition(i) >= plan.sequence(i).promptLength()) {
+        decodes++;
+      }
+    }
+    return decodes;
   }
 }

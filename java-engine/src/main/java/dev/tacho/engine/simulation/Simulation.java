@@ -157,7 +157,8 @@ public final class Simulation {
     if (plan.numTokens() == 0) {
       throw new IllegalStateException("nothing can run, though " + scheduler.numWaiting() + " sequences wait");
     }
-    long nanos = cost.nanos(plan);
+    int decodes = CostModel.decodes(plan);
+    long nanos = cost.nanos(plan, decodes);
     double usage = scheduler.pool().usage();
     usageNanos += usage * nanos;
     peakUsage = Math.max(peakUsage, usage);
@@ -167,14 +168,12 @@ public final class Simulation {
     busyNanos += nanos;
     steps++;
     result.reset();
-    int decodes = 0;
     for (int i = 0; i < plan.numSequences(); i++) {
       result.nextSequence();
       if (plan.samples(i)) {
         // Its own, so that nothing but the trace's prefixes is found in the prefix cache.
         result.addToken(plan.sequence(i).generation(), null);
       }
-      decodes += CostModel.isDecode(plan, i) ? 1 : 0;
     }
     decodeTokens += decodes;
     prefillTokens += plan.numTokens() - decodes;
