@@ -100,13 +100,14 @@ final class MetricsDocument {
   private static final String PROCESSES = """
       ## Other processes
 
-      With a directory in its options (`EngineMetricsOptions.directory`) an engine keeps its page and its rings in files
-      there, readable by its own user alone. `scripts/tacho-metrics DIRECTORY` serves `/metrics` from the pages of every
-      process that publishes there, also while one is too busy to answer. Engines of different model names or indexes
-      stand side by side; where processes share both, counters and histograms are summed, gauges are those of the
-      process that wrote last, and `vllm:lora_requests_info` is summed over those with the same adapters. Exemplars stay
-      in the process. Files of dead processes are left out and deleted. `FlightRecorder` reads the rings: every event
-      since a ring last wrapped and all that was not read, also after the process was killed.
+      With `--metrics-directory DIRECTORY` (in the SDK `EngineMetricsOptions.directory`) an engine keeps its page and
+      its rings in files there, readable by its own user alone. `scripts/tacho-metrics DIRECTORY` serves `/metrics` on
+      port 9464 from the pages of every process that publishes there, also while one is too busy to answer. Engines of
+      different model names or indexes stand side by side; where processes share both, counters and histograms are
+      summed, gauges are those of the process that wrote last, and `vllm:lora_requests_info` is summed over those with
+      the same adapters. Exemplars stay in the process. Files of dead processes are left out and deleted.
+      `FlightRecorder` reads the rings: every event since a ring last wrapped and all that was not read, also after
+      the process was killed.
 
       """;
 
