@@ -3,12 +3,15 @@ package dev.tacho.engine;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tacho.engine.kv.KvLayout;
 import dev.tacho.metrics.Await;
 import dev.tacho.metrics.event.FinishReason;
 import dev.tacho.metrics.page.MetricsSnapshot;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -238,15 +241,37 @@ class SleepTest {
     return Long.parseLong(pages[1]) * 4096;
   }
 
+  /** Writes every block of both caches: a freed one is taken again after all others. */
+  private static void fillCaches(Engine engine) throws Exception {
+    int length = engine.info().maxModelLen() - 1;
+    int prompts = engine.info().numKvBlocks() / KvLayout.blocksForTokens(length) + 1;
+    List<GenerationHandle> handles = new ArrayList<>();
+    for (int i = 0; i < 2 * prompts; i++) {
+      int[] prompt = new int[length];
+      Arrays.fill(prompt, 3 + i);
+      GenerationRequest request =
+          GenerationRequest.builder()
+              .prompt(prompt)
+              .sampling(SamplingParams.greedy().withMaxTokens(1))
+              .dataParallelRank(i % 2)
+              .build();
+      handles.add(engine.submit(request));
+    }
+    for (GenerationHandle handle : handles) {
+      assertThat(handle.completion().get(60, TimeUnit.SECONDS).finishReason()).isEqualTo(FinishReason.LENGTH);
+    }
+  }
+
   /** The memory that a real engine gives up is the system's again, and the answers are the same afterwards. */
   @Test
   void memoryIsGivenBackToTheSystem(@TempDir Path dir) throws Exception {
     Path file = Files.copy(BundledModel.path(), dir.resolve("model.gguf"));
-    long cacheBytes = 256L << 20;
+    long cacheBytes = 64L << 20;
     EngineConfig config =
         BundledModel.config().model(file).kvCacheMemory(new MemorySize(cacheBytes)).dataParallelSize(2).build();
     try (Engine engine = Engine.open(config)) {
       List<Integer> before = engine.complete("One day", LONG.withMaxTokens(40)).tokenIds();
+      fillCaches(engine);
       long awake = residentBytes();
       engine.sleep(1);
       assertThat(awake - residentBytes()).as("bytes given back by two caches").isGreaterThan(cacheBytes * 19 / 10);

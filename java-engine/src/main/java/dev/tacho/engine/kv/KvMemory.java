@@ -4,7 +4,6 @@ import dev.tacho.engine.kernel.Kernels;
 import dev.tacho.engine.kernel.KvCacheLayer;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 import java.util.function.Consumer;
 
 /**
@@ -13,12 +12,11 @@ import java.util.function.Consumer;
  * addresses that no arena guards.
  *
  * <p>The memory is zeroed when it is allocated and never again: a reused block holds what its last owner left, which no
- * kernel may read before it is written. It is one piece, so that large pages are filled, and taken from the system at
- * once: a step that had to wait for a page would be late.
+ * kernel may read before it is written. It is one piece, so that large pages are filled; the native kernels' takes a
+ * page of the system's when a block in it is first written, so that a large cache does not make a start slow.
  */
 public final class KvMemory implements AutoCloseable {
   private static final long ALIGNMENT_BYTES = 64;
-  private static final long PAGE_BYTES = 4096;
 
   private final Arena arena;
   private final MemorySegment memory;
@@ -46,9 +44,6 @@ public final class KvMemory implements AutoCloseable {
     arena = Arena.ofShared();
     try {
       memory = kernels.allocate(arena, Math.multiplyExact(paddedBytes, 2L * layers.length));
-      for (long at = 0; at < memory.byteSize(); at += PAGE_BYTES) {
-        memory.set(ValueLayout.JAVA_BYTE, at, (byte) 0);
-      }
       for (int i = 0; i < layers.length; i++) {
         MemorySegment k = memory.asSlice(2L * i * paddedBytes, halfLayerBytes);
         MemorySegment v = memory.asSlice((2L * i + 1) * paddedBytes, halfLayerBytes);

@@ -6,6 +6,7 @@ import dev.tacho.engine.kernel.DType;
 import dev.tacho.engine.kernel.Kernels;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.SegmentAllocator;
 import java.util.EnumMap;
 import java.util.EnumSet;
 import java.util.Map;
@@ -46,6 +47,9 @@ record Activations(
     MemorySegment logits) {
   private static final int ALIGNMENT_BYTES = 64;
 
+  /** Pieces that are aligned each: those of the list above, two packed ones for each form. */
+  private static final int MAX_PIECES = 11 + 2 * ActivationFormat.values().length;
+
   /**
    * Memory of one packed form.
    *
@@ -59,8 +63,9 @@ record Activations(
     }
   }
 
-  /** Takes the memory for the largest step. */
-  static Activations allocate(Arena arena, ModelConfig config, RunnerLimits limits, Kernels kernels) {
+  /** Takes the memory for the largest step, in one piece: what no step has needed yet takes no page of the system's. */
+  static Activations allocate(Arena owner, ModelConfig config, RunnerLimits limits, Kernels kernels) {
+    SegmentAllocator arena = SegmentAllocator.slicingAllocator(kernels.allocate(owner, bytes(config, limits, kernels)));
     int tokens = limits.maxTokens();
     int rows = limits.maxSampledRows();
     int embedding = config.embeddingLength();
@@ -97,8 +102,10 @@ record Activations(
       tokenBytes = Math.addExact(tokenBytes, rowBytes(format, config.feedForwardLength(), kernels));
     }
     long rowBytes = Float.BYTES * ((long) config.embeddingLength() + config.vocabSize());
-    return Math.addExact(
-        Math.multiplyExact(limits.maxTokens(), tokenBytes), Math.multiplyExact(limits.maxSampledRows(), rowBytes));
+    long bytes =
+        Math.addExact(
+            Math.multiplyExact(limits.maxTokens(), tokenBytes), Math.multiplyExact(limits.maxSampledRows(), rowBytes));
+    return Math.addExact(bytes, (long) MAX_PIECES * ALIGNMENT_BYTES);
   }
 
   private static Set<ActivationFormat> packedFormats(Kernels kernels) {
@@ -110,7 +117,8 @@ record Activations(
     return formats;
   }
 
-  private static Map<ActivationFormat, PackedMemory> packed(Arena arena, int rows, int longest, Kernels kernels) {
+  private static Map<ActivationFormat, PackedMemory> packed(
+      SegmentAllocator arena, int rows, int longest, Kernels kernels) {
     Map<ActivationFormat, PackedMemory> packed = new EnumMap<>(ActivationFormat.class);
     for (ActivationFormat format : packedFormats(kernels)) {
       long bytes = Math.multiplyExact((long) rows, rowBytes(format, longest, kernels));
@@ -129,7 +137,7 @@ record Activations(
     return Math.addExact(bytes, ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
   }
 
-  private static MemorySegment floats(Arena arena, int rows, int columns) {
+  private static MemorySegment floats(SegmentAllocator arena, int rows, int columns) {
     long bytes = Math.multiplyExact((long) rows * columns, Float.BYTES);
     return arena.allocate(bytes, ALIGNMENT_BYTES);
   }

@@ -36,7 +36,7 @@ public record CostModel(
    * @param decodes see {@link #decodes}
    */
   long nanos(StepPlan plan, int decodes) {
-    long prefills = plan.numTokens() - decodes;
+    int prefills = plan.numTokens() - decodes;
     long context = 0;
     for (int i = 0; i < plan.numSequences(); i++) {
       long tokens = plan.scheduledTokens(i);
