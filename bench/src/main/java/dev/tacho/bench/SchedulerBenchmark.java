@@ -6,6 +6,7 @@ import dev.tacho.engine.kv.PrefixHashAlgorithm;
 import dev.tacho.engine.sampling.SamplerState;
 import dev.tacho.engine.scheduler.Scheduler;
 import dev.tacho.engine.scheduler.SchedulerConfig;
+import dev.tacho.engine.scheduler.SchedulerListener;
 import dev.tacho.engine.scheduler.Sequence;
 import dev.tacho.engine.scheduler.StepOutputs;
 import dev.tacho.engine.scheduler.StepPlan;
@@ -69,7 +70,7 @@ public class SchedulerBenchmark {
             .prefixHashAlgorithm(hash)
             .build();
     int blocks = (running + 1) * ((PROMPT + OUTPUT) / 16 + 1) + 1;
-    scheduler = new Scheduler(config, new KvBlockPool(blocks, 16, true), new QuietListener());
+    scheduler = new Scheduler(config, new KvBlockPool(blocks, 16, true), SchedulerListener.NONE);
     for (int i = 0; i < running + waiting; i++) {
       // The first ones end one after the other, so that later steps are alike.
       add(i < running ? 1 + (int) ((long) i * OUTPUT / running) : OUTPUT);

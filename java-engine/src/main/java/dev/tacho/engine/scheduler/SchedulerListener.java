@@ -10,14 +10,17 @@ import dev.tacho.metrics.event.FinishReason;
  * exactly once, last.
  */
 public interface SchedulerListener {
+  /** Hears nothing. */
+  SchedulerListener NONE = new SchedulerListener() {};
+
   /** The sequence entered the queue. */
-  void queued(Sequence sequence, long nanos);
+  default void queued(Sequence sequence, long nanos) {}
 
   /** The sequence was admitted to a step, for the first time or after a preemption. */
-  void scheduled(Sequence sequence, long nanos);
+  default void scheduled(Sequence sequence, long nanos) {}
 
   /** The sequence lost its KV blocks and went back to the queue. */
-  void preempted(Sequence sequence, long nanos);
+  default void preempted(Sequence sequence, long nanos) {}
 
   /**
    * The prefix cache was asked at an admission; called before {@link #scheduled}.
@@ -27,13 +30,13 @@ public interface SchedulerListener {
    * @param hitTokens tokens found
    * @param resumed it was preempted before; such look-ups are not part of the hit rate
    */
-  void prefixCacheQueried(Sequence sequence, int queryTokens, int hitTokens, boolean resumed);
+  default void prefixCacheQueried(Sequence sequence, int queryTokens, int hitTokens, boolean resumed) {}
 
   /** The prefix cache was emptied. */
-  void prefixCacheReset();
+  default void prefixCacheReset() {}
 
   /** The output of a step begins; {@code batchNanos} is the time of all its tokens. */
-  void outputsBegin(StepPlan plan, long batchNanos);
+  default void outputsBegin(StepPlan plan, long batchNanos) {}
 
   /**
    * How the prompt was computed; just before the first {@link #tokens} of the sequence.
@@ -44,12 +47,12 @@ public interface SchedulerListener {
    * @param externalCachedTokens of them loaded from an external cache
    * @param cacheCreationTokens of them newly put into the prefix cache
    */
-  void prefillStats(
+  default void prefillStats(
       Sequence sequence,
       int promptTokens,
       int localCachedTokens,
       int externalCachedTokens,
-      int cacheCreationTokens);
+      int cacheCreationTokens) {}
 
   /**
    * Drafts of a sequence were checked; just before {@link #tokens}.
@@ -64,11 +67,11 @@ public interface SchedulerListener {
   default void nanInLogits(Sequence sequence) {}
 
   /** The sequence grew by so many tokens in this step, those after a stop not counted. */
-  void tokens(Sequence sequence, int count);
+  default void tokens(Sequence sequence, int count) {}
 
   /** The sequence ended: inside the output of a step, or by an abort at any time. */
-  void finished(Sequence sequence, FinishReason reason, long nanos);
+  default void finished(Sequence sequence, FinishReason reason, long nanos) {}
 
   /** The output of a step is complete. */
-  void outputsEnd();
+  default void outputsEnd() {}
 }

@@ -2,17 +2,12 @@ package dev.tacho.engine.simulation;
 
 import dev.tacho.engine.scheduler.SchedulerListener;
 import dev.tacho.engine.scheduler.Sequence;
-import dev.tacho.engine.scheduler.StepPlan;
-import dev.tacho.metrics.event.FinishReason;
 
 /** Sums up what the scheduler reports. */
 final class SimulationCounts implements SchedulerListener {
   final TimeHistogram queueTime = new TimeHistogram();
   long preemptions;
   long cachedTokens;
-
-  @Override
-  public void queued(Sequence sequence, long nanos) {}
 
   @Override
   public void scheduled(Sequence sequence, long nanos) {
@@ -32,22 +27,4 @@ final class SimulationCounts implements SchedulerListener {
       cachedTokens += hitTokens;
     }
   }
-
-  @Override
-  public void prefixCacheReset() {}
-
-  @Override
-  public void outputsBegin(StepPlan plan, long batchNanos) {}
-
-  @Override
-  public void prefillStats(Sequence sequence, int prompt, int localCached, int externalCached, int created) {}
-
-  @Override
-  public void tokens(Sequence sequence, int count) {}
-
-  @Override
-  public void finished(Sequence sequence, FinishReason reason, long nanos) {}
-
-  @Override
-  public void outputsEnd() {}
 }

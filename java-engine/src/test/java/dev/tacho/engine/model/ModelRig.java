@@ -12,6 +12,7 @@ import dev.tacho.engine.parallel.WorkerTeam;
 import dev.tacho.engine.sampling.SamplerState;
 import dev.tacho.engine.scheduler.Scheduler;
 import dev.tacho.engine.scheduler.SchedulerConfig;
+import dev.tacho.engine.scheduler.SchedulerListener;
 import dev.tacho.engine.scheduler.Sequence;
 import dev.tacho.engine.scheduler.StepOutputs;
 import dev.tacho.engine.scheduler.StepPlan;
@@ -109,7 +110,7 @@ final class ModelRig implements AutoCloseable {
                 .numSpeculativeTokens(shape.drafts())
                 .build(),
             new KvBlockPool(blocks, KvCacheLayer.BLOCK_TOKENS, false),
-            new SilentListener());
+            SchedulerListener.NONE);
   }
 
   LlamaRunner runner() {

@@ -4,45 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.sun.management.ThreadMXBean;
 import dev.tacho.engine.kv.KvBlockPool;
-import dev.tacho.metrics.event.FinishReason;
 import java.lang.management.ManagementFactory;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** A step in which every sequence gets one token allocates nothing, block hashes included. */
 class SchedulerAllocationTest {
-  private static final class Silent implements SchedulerListener {
-    @Override
-    public void queued(Sequence sequence, long nanos) {}
-
-    @Override
-    public void scheduled(Sequence sequence, long nanos) {}
-
-    @Override
-    public void preempted(Sequence sequence, long nanos) {}
-
-    @Override
-    public void prefixCacheQueried(Sequence sequence, int queryTokens, int hitTokens, boolean resumed) {}
-
-    @Override
-    public void prefixCacheReset() {}
-
-    @Override
-    public void outputsBegin(StepPlan plan, long batchNanos) {}
-
-    @Override
-    public void prefillStats(Sequence sequence, int prompt, int localCached, int externalCached, int created) {}
-
-    @Override
-    public void tokens(Sequence sequence, int count) {}
-
-    @Override
-    public void finished(Sequence sequence, FinishReason reason, long nanos) {}
-
-    @Override
-    public void outputsEnd() {}
-  }
-
   private final StepResult result = new StepResult();
   private final StepOutputs outputs = new StepOutputs();
 
@@ -64,7 +31,7 @@ class SchedulerAllocationTest {
     ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
     int sequences = 64;
     SchedulerConfig config = SchedulerConfig.builder().maxNumSeqs(sequences).maxModelLen(20_000).build();
-    Scheduler scheduler = new Scheduler(config, new KvBlockPool(100_000, 16, prefixCaching), new Silent());
+    Scheduler scheduler = new Scheduler(config, new KvBlockPool(100_000, 16, prefixCaching), SchedulerListener.NONE);
     for (int i = 0; i < sequences; i++) {
       scheduler.add(SchedulerWorld.sequence("r" + i, 20, 15_000).build(), 0);
     }
