@@ -92,7 +92,6 @@ final class EventSink {
     switch (type) {
       case PICK_UP -> pickUps.add(record.step(), record.iterationNanos());
       case STOPPED -> pickUps.addStopped(sequence(record.word()));
-      case NAME -> names.put(record.slot(), record.text());
       default -> throw new IllegalStateException(type + " in the ring of the output thread");
     }
     return record.bytes();

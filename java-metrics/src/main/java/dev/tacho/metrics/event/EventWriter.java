@@ -382,7 +382,8 @@ public final class EventWriter {
   /**
    * The number that stands for a string in the next {@link #queued}, told to the reader before its first use. Of more
    * than {@value EventDescriptor#MAX_NAMES} names those used last keep their numbers; another's number may stand for a
-   * new name, so it is asked for anew with each use. Allocates when a name gets a number.
+   * new name, so it is asked for anew with each use. Allocates when a name gets a number. The engine thread's writer
+   * alone has names.
    *
    * @param name cut after {@value EventDescriptor#MAX_NAME_BYTES} bytes of UTF-8
    * @return a number in [1, {@value EventDescriptor#MAX_NAMES}]; 0 if nothing is recorded

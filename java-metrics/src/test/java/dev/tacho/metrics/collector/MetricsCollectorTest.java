@@ -291,6 +291,19 @@ class MetricsCollectorTest {
   }
 
   @Test
+  void numbersOfNamesAreTheEngineThreadsAlone() {
+    join(sums);
+    engine.name("of the engine thread");
+    engine.commit();
+    collector.drain();
+    assertThat(restarts).isZero();
+    output.name("with the same number");
+    output.commit();
+    collector.drain();
+    assertThat(restarts).as("the record is refused").isEqualTo(1);
+  }
+
+  @Test
   void aLoggerThatThrowsIsLeftOutAndHarmsNobody() {
     int[] calls = new int[1];
     join((index, scheduler, iteration) -> {
