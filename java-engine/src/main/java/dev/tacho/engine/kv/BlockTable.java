@@ -7,7 +7,7 @@ import java.util.Arrays;
  * 16 i + 15. Entries that a sliding window has left behind are the null block. Engine thread only.
  */
 public final class BlockTable {
-  private int[] blocks = new int[4];
+  private int[] blocks = {};
   private int size;
   private int published;
   private int publishedEnd;
@@ -28,9 +28,16 @@ public final class BlockTable {
   /** Appends a block. */
   public void append(int block) {
     if (size == blocks.length) {
-      blocks = Arrays.copyOf(blocks, size * 2);
+      blocks = Arrays.copyOf(blocks, Math.max(4, size * 2));
     }
     blocks[size++] = block;
+  }
+
+  /** Makes room for blocks. */
+  void reserve(int numBlocks) {
+    if (numBlocks > blocks.length) {
+      blocks = Arrays.copyOf(blocks, numBlocks);
+    }
   }
 
   /** Forgets all blocks; they must have been given back. */

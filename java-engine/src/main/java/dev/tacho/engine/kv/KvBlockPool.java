@@ -1,5 +1,9 @@
 package dev.tacho.engine.kv;
 
+import static dev.tacho.engine.kv.BlockRecords.NEXT_FREE;
+import static dev.tacho.engine.kv.BlockRecords.OWNERS;
+import static dev.tacho.engine.kv.BlockRecords.PREVIOUS_FREE;
+
 import dev.tacho.metrics.stats.ResidencySampler;
 import org.jspecify.annotations.Nullable;
 
@@ -17,16 +21,10 @@ public final class KvBlockPool {
   /** The block that belongs to nobody. */
   public static final int NULL_BLOCK = 0;
 
-  private static final int LINKS = 4;
-  private static final int NEXT = 0;
-  private static final int PREVIOUS = 1;
-  private static final int OWNERS = 2;
-
   private final int numBlocks;
   private final int blockTokens;
-  // Of block b, at b * LINKS: its owners and its neighbours in the free list. Block 0, which is never free, serves as
-  // the list's head and tail; -1 marks a block outside it.
-  private final int[] links;
+  // Block 0, which is never free, serves as the head and tail of the free list; -1 marks a block outside it.
+  private final BlockRecords records;
   private final @Nullable PrefixCache cache;
   private @Nullable ResidencySampler residency;
   private long nanos;
@@ -44,14 +42,13 @@ public final class KvBlockPool {
     }
     this.numBlocks = numBlocks;
     this.blockTokens = blockTokens;
-    links = new int[Math.multiplyExact(numBlocks, LINKS)];
-    links[NULL_BLOCK * LINKS + OWNERS] = 1;
+    records = new BlockRecords(numBlocks);
+    records.set(NULL_BLOCK, OWNERS, 1);
     for (int block = 0; block < numBlocks; block++) {
-      links[block * LINKS + NEXT] = (block + 1) % numBlocks;
-      links[block * LINKS + PREVIOUS] = (block + numBlocks - 1) % numBlocks;
+      link(block, (block + 1) % numBlocks);
     }
     numFree = numBlocks - 1;
-    cache = prefixCaching ? new PrefixCache(numBlocks) : null;
+    cache = prefixCaching ? new PrefixCache(records, numBlocks) : null;
   }
 
   /** Has what blocks go through watched from now on. */
@@ -91,7 +88,7 @@ public final class KvBlockPool {
 
   /** Owners of a block. */
   public int references(int block) {
-    return links[block * LINKS + OWNERS];
+    return records.get(block, OWNERS);
   }
 
   /** True if the block is in the prefix cache, owned or free. */
@@ -119,14 +116,16 @@ public final class KvBlockPool {
         residency.evicted(block, nanos);
         residency.allocated(block, nanos);
       }
-      links[block * LINKS + OWNERS] = 1;
+      records.set(block, OWNERS, 1);
       table.append(block);
     }
   }
 
   /** Adds an owner to a block found in the prefix cache. */
   public void touch(int block) {
-    if (links[block * LINKS + OWNERS]++ == 0) {
+    int owners = references(block);
+    records.set(block, OWNERS, owners + 1);
+    if (owners == 0) {
       unlink(block);
     }
     if (residency != null) {
@@ -168,11 +167,11 @@ public final class KvBlockPool {
     if (block == NULL_BLOCK) {
       return group;
     }
-    int owners = links[block * LINKS + OWNERS] - 1;
+    int owners = references(block) - 1;
     if (owners < 0) {
       throw new IllegalStateException("block " + block + " is given back but has no owner");
     }
-    links[block * LINKS + OWNERS] = owners;
+    records.set(block, OWNERS, owners);
     if (owners > 0) {
       return group;
     }
@@ -262,29 +261,30 @@ public final class KvBlockPool {
   }
 
   private int next(int block) {
-    return links[block * LINKS + NEXT];
+    return records.get(block, NEXT_FREE);
   }
 
   private int previous(int block) {
-    return links[block * LINKS + PREVIOUS];
+    return records.get(block, PREVIOUS_FREE);
+  }
+
+  /** Makes one the neighbour of another in the free list. */
+  private void link(int block, int after) {
+    records.set(block, NEXT_FREE, after);
+    records.set(after, PREVIOUS_FREE, block);
   }
 
   private void unlink(int block) {
-    int before = previous(block);
-    int after = next(block);
-    links[before * LINKS + NEXT] = after;
-    links[after * LINKS + PREVIOUS] = before;
-    links[block * LINKS + NEXT] = -1;
-    links[block * LINKS + PREVIOUS] = -1;
+    link(previous(block), next(block));
+    records.set(block, NEXT_FREE, -1);
+    records.set(block, PREVIOUS_FREE, -1);
     numFree--;
   }
 
   private void linkAfter(int before, int block) {
     int after = next(before);
-    links[before * LINKS + NEXT] = block;
-    links[block * LINKS + PREVIOUS] = before;
-    links[block * LINKS + NEXT] = after;
-    links[after * LINKS + PREVIOUS] = block;
+    link(before, block);
+    link(block, after);
     numFree++;
   }
 }

@@ -9,7 +9,7 @@ import java.util.Arrays;
 public final class PrefixHashes {
   private final byte[] firstBlockKeys;
   private final byte[] laterBlockKeys;
-  private long[] words = new long[4 * BlockHasher.WORDS];
+  private long[] words = {};
   private int size;
 
   /**
@@ -21,11 +21,18 @@ public final class PrefixHashes {
     firstBlockKeys = BlockHasher.extraKeys(adapterName, cacheSalt);
   }
 
+  /** Makes room for the hashes of so many blocks. */
+  void reserve(int numBlocks) {
+    if (numBlocks * BlockHasher.WORDS > words.length) {
+      words = Arrays.copyOf(words, numBlocks * BlockHasher.WORDS);
+    }
+  }
+
   /** Hashes the blocks that are full now. */
   public void extend(BlockHasher hasher, int[] tokens, int length) {
     int full = length / hasher.blockTokens();
     if (full * BlockHasher.WORDS > words.length) {
-      words = Arrays.copyOf(words, Math.max(full * BlockHasher.WORDS, words.length * 2));
+      reserve(Math.max(full, words.length / BlockHasher.WORDS * 2));
     }
     for (; size < full; size++) {
       hasher.hash(tokens, size, size == 0 ? firstBlockKeys : laterBlockKeys, words);

@@ -6,7 +6,9 @@ package dev.tacho.engine.kv;
  */
 public final class SequenceBlocks {
   private final PrefixHashes hashes;
-  private BlockTable[] tables = {new BlockTable()};
+  private BlockTable first = new BlockTable();
+  // Those of the groups behind the first.
+  private BlockTable[] others = {};
   // Blocks of the prefix that group 0 still knew at admission, where a window group had lost its part.
   private int lostPrefixBlocks;
 
@@ -24,7 +26,7 @@ public final class SequenceBlocks {
 
   /** Cache groups. */
   public int numGroups() {
-    return tables.length;
+    return 1 + others.length;
   }
 
   /**
@@ -39,17 +41,29 @@ public final class SequenceBlocks {
 
   /** Blocks of a cache group. */
   public BlockTable table(int group) {
-    return tables[group];
+    return group == 0 ? first : others[group - 1];
   }
 
   /** Makes an empty table for each of so many groups; the sequence has no blocks yet. */
   void open(int numGroups) {
-    if (numGroups == tables.length) {
+    if (numGroups == numGroups()) {
       return;
     }
-    tables = new BlockTable[numGroups];
-    for (int i = 0; i < numGroups; i++) {
-      tables[i] = new BlockTable();
+    first = new BlockTable();
+    others = new BlockTable[numGroups - 1];
+    for (int i = 0; i < others.length; i++) {
+      others[i] = new BlockTable();
+    }
+  }
+
+  /** Makes room for blocks and, if there are any, for their hashes. */
+  public void reserve(int numBlocks) {
+    first.reserve(numBlocks);
+    for (BlockTable table : others) {
+      table.reserve(numBlocks);
+    }
+    if (hashes.size() > 0) {
+      hashes.reserve(numBlocks);
     }
   }
 

@@ -11,8 +11,6 @@ import org.jspecify.annotations.Nullable;
  * more sequences than ever before. Engine thread only.
  */
 final class RunningSequences {
-  private static final int[] NO_TOKENS = {};
-
   private final PlacedSequences placed = new PlacedSequences();
   private int size;
   // Those that no sequence uses: the first numSpare.
@@ -61,7 +59,7 @@ final class RunningSequences {
     numSpare = Math.max(16, size);
     spare = new SequenceProgress[size + numSpare];
     for (int i = numSpare - 1; i >= 0; i--) {
-      spare[i] = new SequenceProgress(NO_TOKENS);
+      spare[i] = new SequenceProgress(SequenceProgress.NO_TOKENS, SequenceProgress.NO_BLOCKS);
     }
   }
 
@@ -69,9 +67,7 @@ final class RunningSequences {
   void remove(Sequence sequence) {
     SequenceProgress progress = sequence.keepProgress();
     placed.clear(progress.place);
-    progress.place = SequenceProgress.NO_PLACE;
-    progress.sequence = null;
-    progress.tokens = NO_TOKENS;
+    progress.clear();
     spare[numSpare++] = progress;
     size--;
   }

@@ -8,7 +8,6 @@ import dev.tacho.engine.kv.BlockTable;
 import dev.tacho.engine.kv.KvBlockPool;
 import dev.tacho.engine.kv.KvGroup;
 import dev.tacho.metrics.event.FinishReason;
-import java.util.Arrays;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -74,7 +73,7 @@ public final class Scheduler {
             config.watermark(),
             config.reserveFullSequence());
     hasher = pool.prefixCaching() ? config.prefixHashAlgorithm().newHasher(pool.blockTokens()) : null;
-    planner = new StepPlanner(config, pool, blocks, listener);
+    planner = new StepPlanner(config, pool, blocks, hasher, listener);
     running = planner.running();
     waiting = planner.waiting();
   }
@@ -166,8 +165,9 @@ public final class Scheduler {
               + (pool.numBlocks() - 1));
     }
     blocks.open(sequence.blocks());
+    sequence.progress().fullLength = longest;
     if (hasher != null) {
-      sequence.hashBlocks(hasher);
+      sequence.progress().hashBlocks(hasher);
     }
     planner.add(sequence, nanos);
     listener.queued(sequence, nanos);
@@ -338,21 +338,19 @@ public final class Scheduler {
     int taken = 0;
     while (taken < count && reason == null) {
       int id = result.token(i, taken);
-      append(progress, id);
+      progress.append(id);
       outputs.addToken(id, result.logprobs(i, taken));
       taken++;
-      if (!progress.endsByLength || progress.length >= Math.min(progress.fullLength, config.maxModelLen())) {
-        reason = s.stopReason(config.maxModelLen());
+      if (!progress.endsByLength || progress.length >= progress.fullLength) {
+        reason = s.stopReason();
       }
-    }
-    if (hasher != null && progress.length >= progress.nextHashAt) {
-      s.hashBlocks(hasher);
     }
     if (!stale) {
       progress.computedTokens -= count - taken;
       int processedTokens = progress.computedTokens - progress.inFlightTokens;
-      if (processedTokens > progress.quietUntil) {
-        blocks.publish(s.blocks(), processedTokens, s.promptLength());
+      if (hasher != null && processedTokens > progress.quietUntil) {
+        progress.hashBlocks(hasher);
+        blocks.publish(progress.blocks, processedTokens, progress.promptLength);
       }
     }
     if (!progress.prefillReported) {
@@ -371,13 +369,6 @@ public final class Scheduler {
       outputs.finish(reason);
       end(s, reason, batchNanos);
     }
-  }
-
-  private static void append(SequenceProgress progress, int id) {
-    if (progress.length == progress.tokens.length) {
-      progress.tokens = Arrays.copyOf(progress.tokens, progress.length * 2);
-    }
-    progress.tokens[progress.length++] = id;
   }
 
   private void reportPrefill(Sequence s) {

@@ -1,7 +1,6 @@
 package dev.tacho.engine.scheduler;
 
 import dev.tacho.engine.SamplingParams;
-import dev.tacho.engine.kv.BlockHasher;
 import dev.tacho.engine.kv.BlockTable;
 import dev.tacho.engine.kv.PrefixHashes;
 import dev.tacho.engine.kv.SequenceBlocks;
@@ -23,7 +22,6 @@ public final class Sequence {
   /** A draft whose id the scheduler does not know. */
   public static final int DRAFT_PLACEHOLDER = -1;
 
-  private static final int SPARE_TOKENS = 256;
   private static final int[] NONE = {};
 
   // What the request says.
@@ -86,10 +84,10 @@ public final class Sequence {
     eosTokenIds = params.ignoreEos() ? NONE : toInts(b.sampler.eosTokenIds());
     stopTokenIds = toInts(params.stopTokenIds());
     promptLength = b.promptTokens.length;
-    own = new SequenceProgress(Arrays.copyOf(b.promptTokens, promptLength + Math.min(maxTokens, SPARE_TOKENS)));
+    own = new SequenceProgress(b.promptTokens.clone(), blocks);
     own.sequence = this;
+    own.promptLength = promptLength;
     own.length = promptLength;
-    own.fullLength = (int) Math.min((long) promptLength + maxTokens, Integer.MAX_VALUE);
     own.endsByLength = eosTokenIds.length == 0 && stopTokenIds.length == 0 && repetition == null;
     progress = own;
   }
@@ -289,18 +287,13 @@ public final class Sequence {
     progress.numDrafts = count;
   }
 
-  /** Hashes the blocks that have become full. */
-  void hashBlocks(BlockHasher hasher) {
-    progress.nextHashAt = blocks.extendHashes(hasher, progress.tokens, progress.length);
-  }
-
   /**
    * Applies the stop rules to the token appended last, in their order: end-of-text, stop tokens, length, repetition.
    * {@code min_tokens} does not hold back the first two: the sampler never chooses those tokens before it.
    *
    * @return why the sequence ends, or null
    */
-  @Nullable FinishReason stopReason(int maxModelLen) {
+  @Nullable FinishReason stopReason() {
     int last = progress.tokens[progress.length - 1];
     if (contains(eosTokenIds, last)) {
       return FinishReason.STOP;
@@ -309,7 +302,7 @@ public final class Sequence {
       stopTokenId = last;
       return FinishReason.STOP;
     }
-    if (progress.length >= Math.min(maxModelLen, progress.fullLength)) {
+    if (progress.length >= progress.fullLength) {
       return FinishReason.LENGTH;
     }
     if (repetition != null && outputLength() >= sampler.params().minTokens() && repetition.reachedBy(this)) {

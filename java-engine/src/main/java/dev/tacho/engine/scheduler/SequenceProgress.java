@@ -1,5 +1,9 @@
 package dev.tacho.engine.scheduler;
 
+import dev.tacho.engine.kv.BlockHasher;
+import dev.tacho.engine.kv.PrefixHashes;
+import dev.tacho.engine.kv.SequenceBlocks;
+import java.util.Arrays;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
@@ -11,6 +15,10 @@ import org.jspecify.annotations.Nullable;
 final class SequenceProgress {
   /** {@link #place} of what stands nowhere. */
   static final int NO_PLACE = -1;
+
+  static final int[] NO_TOKENS = {};
+
+  static final SequenceBlocks NO_BLOCKS = new SequenceBlocks(new PrefixHashes("", ""));
 
   /** Whose it is; null if it is nobody's. */
   @Nullable Sequence sequence;
@@ -41,10 +49,10 @@ final class SequenceProgress {
   /** With at most so many computed tokens no block table changes and nothing is published. */
   int quietUntil;
 
-  /** With so many tokens the next block is full, and is to be hashed. */
+  /** With so many tokens there is a full block that has not been hashed. */
   int nextHashAt;
 
-  /** With so many tokens the output is as long as was asked for. */
+  /** With so many tokens it ends: as long as was asked for, or as the context. */
   int fullLength;
 
   /** The last step scheduled left some of its tokens uncomputed, so it samples nothing. */
@@ -56,16 +64,54 @@ final class SequenceProgress {
   /** Nothing but its length ends it. */
   boolean endsByLength;
 
+  /** Tokens of the prompt. */
+  int promptLength;
+
   /** Tokens of prompt and output; there may be room behind them. */
   int[] tokens;
 
-  SequenceProgress(int[] tokens) {
+  /** Its KV blocks; {@link #NO_BLOCKS} if it is nobody's. */
+  SequenceBlocks blocks;
+
+  SequenceProgress(int[] tokens, SequenceBlocks blocks) {
     this.tokens = tokens;
+    this.blocks = blocks;
   }
 
   /** Whose it is; only for one that is somebody's. */
   Sequence owner() {
     return Objects.requireNonNull(sequence);
+  }
+
+  /** Makes it nobody's. */
+  void clear() {
+    place = NO_PLACE;
+    sequence = null;
+    tokens = NO_TOKENS;
+    blocks = NO_BLOCKS;
+  }
+
+  /** Adds a token behind the others. */
+  void append(int id) {
+    if (length == tokens.length) {
+      tokens = Arrays.copyOf(tokens, Math.max(16, length * 2));
+    }
+    tokens[length++] = id;
+  }
+
+  /** Makes room for tokens, and for blocks of so many tokens and their hashes, once for all. */
+  void reserve(int room, int blockTokens) {
+    if (room > tokens.length) {
+      tokens = Arrays.copyOf(tokens, room);
+      blocks.reserve((room + blockTokens - 1) / blockTokens);
+    }
+  }
+
+  /** Hashes the blocks that have become full since the last time. */
+  void hashBlocks(BlockHasher hasher) {
+    if (length >= nextHashAt) {
+      nextHashAt = blocks.extendHashes(hasher, tokens, length);
+    }
   }
 
   /** Takes over all but the place. */
@@ -83,6 +129,8 @@ final class SequenceProgress {
     midPrompt = other.midPrompt;
     prefillReported = other.prefillReported;
     endsByLength = other.endsByLength;
+    promptLength = other.promptLength;
     tokens = other.tokens;
+    blocks = other.blocks;
   }
 }

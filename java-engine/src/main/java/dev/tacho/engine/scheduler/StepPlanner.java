@@ -1,16 +1,23 @@
 package dev.tacho.engine.scheduler;
 
 import dev.tacho.engine.kv.BlockAllocator;
+import dev.tacho.engine.kv.BlockHasher;
 import dev.tacho.engine.kv.KvBlockPool;
+import dev.tacho.engine.kv.SequenceBlocks;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Forms the plan of a step: running sequences first, in the order of their admission, then waiting ones. Owns who runs
  * and who waits; the {@link Scheduler} adds sequences and takes them away. Engine thread only.
  */
 final class StepPlanner {
+  // Room that a sequence gets for its output when it begins to run, so that most never copy their tokens again.
+  private static final int RESERVED_TOKENS = 4096;
+
   private final SchedulerConfig config;
   private final KvBlockPool pool;
   private final BlockAllocator blocks;
+  private final @Nullable BlockHasher hasher;
   private final SchedulerListener listener;
   private final RunningSequences running = new RunningSequences();
   private final WaitingQueue waiting;
@@ -25,10 +32,19 @@ final class StepPlanner {
   private boolean computesPrompt;
   private boolean continuesPrompt;
 
-  StepPlanner(SchedulerConfig config, KvBlockPool pool, BlockAllocator blocks, SchedulerListener listener) {
+  /**
+   * @param hasher of full blocks, for the prefix cache; null without one
+   */
+  StepPlanner(
+      SchedulerConfig config,
+      KvBlockPool pool,
+      BlockAllocator blocks,
+      @Nullable BlockHasher hasher,
+      SchedulerListener listener) {
     this.config = config;
     this.pool = pool;
     this.blocks = blocks;
+    this.hasher = hasher;
     this.listener = listener;
     waiting = config.policy().newQueue();
     adapters = new AdapterBudget(config.maxLoras());
@@ -149,9 +165,13 @@ final class StepPlanner {
    * @return false if it was preempted itself
    */
   private boolean makeRoom(SequenceProgress progress, int n, StepPlan plan, long nanos) {
-    Sequence s = progress.owner();
+    if (hasher != null) {
+      progress.hashBlocks(hasher);
+    }
     int computed = progress.computedTokens;
-    while (!blocks.extend(s.blocks(), computed, progress.inFlightTokens, n, s.promptLength())) {
+    SequenceBlocks own = progress.blocks;
+    while (!blocks.extend(own, computed, progress.inFlightTokens, n, progress.promptLength)) {
+      Sequence s = progress.owner();
       Sequence victim = config.policy().victim(running);
       if (victim == null) {
         throw new IllegalStateException(s + " wants blocks but does not run");
@@ -173,7 +193,7 @@ final class StepPlanner {
         return false;
       }
     }
-    progress.quietUntil = blocks.quietUntil(s.blocks());
+    progress.quietUntil = blocks.quietUntil(own);
     return true;
   }
 
@@ -223,6 +243,9 @@ final class StepPlanner {
 
   private int lookup(Sequence s) {
     int hits = 0;
+    if (hasher != null) {
+      s.progress().hashBlocks(hasher);
+    }
     if (s.prefixLookup()) {
       hits = blocks.lookup(s.blocks(), s.length());
     } else {
@@ -249,6 +272,8 @@ final class StepPlanner {
       listener.prefixCacheQueried(s, s.length(), hits, s.state == SequenceState.PREEMPTED);
     }
     remove(s);
+    SequenceProgress progress = s.progress();
+    progress.reserve(Math.min(progress.fullLength, progress.promptLength + RESERVED_TOKENS), pool.blockTokens());
     running.add(s);
     adapters.started(s);
     s.state = SequenceState.RUNNING;
