@@ -1,5 +1,7 @@
 package dev.tacho.engine;
 
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
@@ -12,30 +14,43 @@ final class EngineLoad {
 
   private static final double FREE_KV_USAGE = 0.5;
 
-  // Of all engines in this JVM.
-  private static final AtomicInteger ALL_IN_FLIGHT = new AtomicInteger();
+  // Those of the engines in this JVM that compute.
+  private static final Set<EngineLoad> OPEN = ConcurrentHashMap.newKeySet();
 
   private final AtomicInteger inFlight = new AtomicInteger();
   private final AtomicInteger waiting = new AtomicInteger();
   private volatile int running;
   private volatile double kvUsage;
 
+  /** Its engine computes from now on. */
+  void open() {
+    OPEN.add(this);
+  }
+
+  /** Its engine computes no more, whatever was with it. */
+  void close() {
+    OPEN.remove(this);
+  }
+
   /** Sequences have been given to the engine; they count as waiting until its scheduler says what it has. */
   void submitted(int sequences) {
     inFlight.addAndGet(sequences);
-    ALL_IN_FLIGHT.addAndGet(sequences);
     waiting.addAndGet(sequences);
   }
 
   /** Sequences have ended. */
   void ended(int sequences) {
     inFlight.addAndGet(-sequences);
-    ALL_IN_FLIGHT.addAndGet(-sequences);
   }
 
-  /** True if no sequence is with any engine of this JVM. */
+  /** True if no sequence is with any engine of this JVM that computes. */
   static boolean allIdle() {
-    return ALL_IN_FLIGHT.get() == 0;
+    for (EngineLoad load : OPEN) {
+      if (load.inFlight.get() > 0) {
+        return false;
+      }
+    }
+    return true;
   }
 
   /** What the scheduler has. Engine thread. */

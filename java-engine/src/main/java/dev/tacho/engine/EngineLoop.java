@@ -339,7 +339,7 @@ final class EngineLoop implements Runnable {
       Command command = commands;
       for (RequestRecord record : command.records()) {
         switch (command.kind()) {
-          case ADD -> scheduler.add(requests.enter(record), now);
+          case ADD -> add(record, now);
           case ABORT -> end(record, command.reason(), now);
           case END -> endFound(record, command.reason(), now);
           case ASK -> throw new IllegalStateException("a question has no records");
@@ -359,6 +359,14 @@ final class EngineLoop implements Runnable {
       for (RequestRecord record : late.records()) {
         end(record, FinishReason.ABORT, now);
       }
+    }
+  }
+
+  /** Takes a record in; one whose end was asked for on the way is counted like any other, but never computed. */
+  private void add(RequestRecord record, long now) {
+    scheduler.add(requests.enter(record), now);
+    if (record.generation().abortCause() != null) {
+      end(record, FinishReason.ABORT, now);
     }
   }
 

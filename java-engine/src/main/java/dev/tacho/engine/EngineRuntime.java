@@ -124,9 +124,11 @@ final class EngineRuntime {
                   () -> {
                     output.run();
                     refuseRest();
+                    load.close();
                   });
       opened.release();
     }
+    load.open();
     states.enter(EngineState.RUNNING);
     outputThread.start();
     engineThread.start();
@@ -190,9 +192,7 @@ final class EngineRuntime {
     try {
       gate.queue(shared.intake().prepare(generation));
       generation.admitted();
-      if (generation.abortCause() != null) {
-        turnAway(generation, null);
-      } else if (inbox.put(Command.add(generation))) {
+      if (inbox.put(Command.add(generation))) {
         generation.submitted();
       } else {
         turnAway(generation, states.closedException());
@@ -205,7 +205,7 @@ final class EngineRuntime {
   }
 
   /** Ends a request that has passed the gate and not entered the inbox. */
-  private void turnAway(Generation generation, @Nullable EngineException cause) {
+  private void turnAway(Generation generation, EngineException cause) {
     if (generation.isAdmitted()) {
       generation.leave(gate);
     } else {
@@ -215,10 +215,8 @@ final class EngineRuntime {
   }
 
   /** Ends a request that the engine has not got. */
-  private void refuse(Generation generation, @Nullable EngineException cause) {
-    if (cause != null) {
-      generation.fail(cause);
-    }
+  private void refuse(Generation generation, EngineException cause) {
+    generation.fail(cause);
     if (forget(generation)) {
       generation.complete(System.nanoTime());
     }
@@ -436,6 +434,7 @@ final class EngineRuntime {
     join(engineThread);
     join(outputThread);
     refuseRest();
+    load.close();
     states.enter(EngineState.CLOSED);
     try (CloseStack rest = new CloseStack()) {
       rest.push(closed::countDown);

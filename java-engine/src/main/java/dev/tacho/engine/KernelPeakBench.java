@@ -18,6 +18,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
@@ -35,6 +36,9 @@ import org.jspecify.annotations.Nullable;
  */
 record KernelPeakBench(Kernels kernels, DType dtype, int threads) implements PeakBench {
   private static final int PASSES = 8;
+
+  /* Two measurements beside each other would halve what each finds. */
+  private static final ReentrantLock MEASURING = new ReentrantLock();
 
   /* A buffer larger than the caches, in pieces between which the measurement can end. */
   static final long BUFFER_BYTES = 256L << 20;
@@ -72,9 +76,14 @@ record KernelPeakBench(Kernels kernels, DType dtype, int threads) implements Pea
 
   @Override
   public @Nullable DevicePeaks measure(BooleanSupplier workArrived) {
-    double flops = flopsPerSecond(workArrived);
-    double bytes = bytesPerSecond(workArrived);
-    return workArrived.getAsBoolean() || flops <= 0 || bytes <= 0 ? null : new DevicePeaks(flops, bytes);
+    MEASURING.lock();
+    try {
+      double flops = flopsPerSecond(workArrived);
+      double bytes = bytesPerSecond(workArrived);
+      return workArrived.getAsBoolean() || flops <= 0 || bytes <= 0 ? null : new DevicePeaks(flops, bytes);
+    } finally {
+      MEASURING.unlock();
+    }
   }
 
   private double flopsPerSecond(BooleanSupplier workArrived) {

@@ -10,7 +10,8 @@ interface PeakBench {
   String subject();
 
   /**
-   * Measures. Takes some tenths of a second and the threads that it needs.
+   * Measures. Takes some tenths of a second and the threads that it needs. One measurement at a time in this JVM:
+   * another waits.
    *
    * @param workArrived asked every few milliseconds; true ends the measurement
    * @return null if it was ended

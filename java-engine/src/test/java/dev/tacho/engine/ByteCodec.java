@@ -12,7 +12,19 @@ final class ByteCodec implements TextCodec {
   static final int EOS = 256;
   static final int VOCAB_SIZE = 257;
 
+  private final Runnable beforeEncoding;
   private volatile boolean closed;
+
+  ByteCodec() {
+    this(() -> {});
+  }
+
+  /**
+   * @param beforeEncoding is run on the encoding thread, before each text
+   */
+  ByteCodec(Runnable beforeEncoding) {
+    this.beforeEncoding = beforeEncoding;
+  }
 
   boolean closed() {
     return closed;
@@ -20,6 +32,7 @@ final class ByteCodec implements TextCodec {
 
   @Override
   public int[] encode(String text) {
+    beforeEncoding.run();
     byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
     int[] ids = new int[bytes.length];
     for (int i = 0; i < ids.length; i++) {

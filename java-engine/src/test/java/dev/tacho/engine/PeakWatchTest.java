@@ -148,12 +148,66 @@ class PeakWatchTest {
     assertThat(EngineLoad.allIdle()).isTrue();
     EngineLoad one = new EngineLoad();
     EngineLoad other = new EngineLoad();
+    one.open();
+    other.open();
     one.submitted(2);
     other.submitted(1);
     one.ended(2);
     assertThat(EngineLoad.allIdle()).as("the other one's").isFalse();
     other.ended(1);
     assertThat(EngineLoad.allIdle()).isTrue();
+    one.submitted(1);
+    one.close();
+    assertThat(EngineLoad.allIdle()).as("what an engine that has died still counts does not matter").isTrue();
+    other.close();
+  }
+
+  @Test
+  void aDeadEngineKeepsNobodyFromMeasuring() {
+    ScriptedRunner failing =
+        ScriptedRunner.endless()
+            .during(
+                step -> {
+                  throw new OutOfMemoryError("injected");
+                });
+    try (Engine engine = ScriptedEngine.open(failing)) {
+      GenerationHandle lost = engine.submit(GenerationRequest.of("a", SamplingParams.greedy()));
+      assertThatThrownBy(() -> lost.completion().get(30, TimeUnit.SECONDS)).hasCauseInstanceOf(EngineException.class);
+      Await.until("its requests do not count", EngineLoad::allIdle);
+    }
+  }
+
+  @Test
+  void oneMeasurementAtATime() throws Exception {
+    KernelPeakBench bench = new KernelPeakBench(KernelSelection.select("scalar").kernels(), DType.Q8_0, 1);
+    AtomicBoolean stop = new AtomicBoolean();
+    AtomicBoolean second = new AtomicBoolean();
+    AtomicInteger asked = new AtomicInteger();
+    Thread first =
+        Thread.ofPlatform()
+            .start(
+                () ->
+                    bench.measure(
+                        () -> {
+                          asked.incrementAndGet();
+                          return stop.get();
+                        }));
+    Await.until("the first measures", () -> asked.get() > 0);
+    Thread other =
+        Thread.ofPlatform()
+            .start(
+                () ->
+                    bench.measure(
+                        () -> {
+                          second.set(true);
+                          return true;
+                        }));
+    Await.until("the second waits or measures", () -> other.getState() == Thread.State.WAITING || second.get());
+    assertThat(second).as("the second has begun beside the first").isFalse();
+    stop.set(true);
+    first.join();
+    other.join();
+    assertThat(second).isTrue();
   }
 
   @Test
