@@ -28,6 +28,9 @@ import org.openjdk.jmh.annotations.Warmup;
 /**
  * One step of running decodes through the scheduler, planning and output, with prefix caching: nanoseconds a step.
  * Divide by {@code running} for the cost of a sequence. What a runner does is left out but for the list of tokens.
+ *
+ * <p>A sequence that ends is replaced by a new one, of some 26 KB for its 4,000 tokens: that, 6 to 7 bytes a step and
+ * sequence, is all that is allocated.
  */
 @State(Scope.Thread)
 @BenchmarkMode(Mode.AverageTime)
