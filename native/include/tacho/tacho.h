@@ -33,7 +33,7 @@ extern "C" {
 #define TACHO_API __attribute__((visibility("default")))
 
 /* Raised with every change that breaks a caller built against an older header. */
-#define TACHO_ABI_VERSION 2
+#define TACHO_ABI_VERSION 3
 
 /* Status. */
 #define TACHO_OK 0
@@ -343,52 +343,24 @@ typedef struct tacho_kv_copy_blocks_params {
 TACHO_API int32_t tacho_kv_copy_blocks(const tacho_kv_copy_blocks_params* params, int64_t begin, int64_t end,
                                        tacho_counters* counters);
 
-/* y[i][j] = gate[i][j] / (1 + exp(-gate[i][j])) * up[i][j]. y may be gate or up. Items: rows. */
+/* y[i][j] = gate[i][j] / (1 + exp(-gate[i][j])) * up[i][j], written in a form of activations (F32: plain floats; then y
+ * may be gate or up). Items: blocks of 32 columns, ceil(n / 32). */
 typedef struct tacho_silu_mul_params {
     uint32_t struct_size;
     int32_t isa;
+    int32_t format;
+    int32_t reserved;
     int64_t m;
     int64_t n;
     int64_t ld_gate;
     int64_t ld_up;
-    int64_t ldy;
+    int64_t y_row_bytes;
     const float* gate; /* [m][ld_gate] */
     const float* up;   /* [m][ld_up] */
-    float* y;          /* [m][ldy] */
+    void* y;           /* [m][y_row_bytes] */
 } tacho_silu_mul_params;
 TACHO_API int32_t tacho_silu_mul(const tacho_silu_mul_params* params, int64_t begin, int64_t end,
                                  tacho_counters* counters);
-
-/* y[i][j] = a[i][j] + b[i][j]. y may be a or b. Items: rows. */
-typedef struct tacho_add_params {
-    uint32_t struct_size;
-    int32_t isa;
-    int64_t m;
-    int64_t n;
-    int64_t lda;
-    int64_t ldb;
-    int64_t ldy;
-    const float* a; /* [m][lda] */
-    const float* b; /* [m][ldb] */
-    float* y;       /* [m][ldy] */
-} tacho_add_params;
-TACHO_API int32_t tacho_add(const tacho_add_params* params, int64_t begin, int64_t end, tacho_counters* counters);
-
-/* y[i] = softmax(x[i] * scale), the maximum taken off first. y may be x. Items: rows. */
-typedef struct tacho_softmax_params {
-    uint32_t struct_size;
-    int32_t isa;
-    int64_t m;
-    int64_t n;
-    int64_t ldx;
-    int64_t ldy;
-    const float* x; /* [m][ldx] */
-    float* y;       /* [m][ldy] */
-    float scale;
-    int32_t reserved;
-} tacho_softmax_params;
-TACHO_API int32_t tacho_softmax(const tacho_softmax_params* params, int64_t begin, int64_t end,
-                                tacho_counters* counters);
 
 #ifdef __cplusplus
 }

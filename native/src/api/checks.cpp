@@ -329,42 +329,20 @@ int32_t check_contents(const tacho_kv_copy_blocks_params& p, int64_t begin, int6
     return check.status();
 }
 
-int32_t check_shape(const tacho_silu_mul_params& p, const KernelTable&) {
+int32_t check_shape(const tacho_silu_mul_params& p, const KernelTable& kernels) {
     ArgumentCheck check("silu_mul");
-    check.size("m", p.m, 0).size("n", p.n, 1);
+    check.size("m", p.m, 0).size("n", p.n, 1).activation_format(p.format, "n", p.n);
     check_rows(check, "ld_gate", p.ld_gate, "n", p.n, "gate", p.gate, p.m);
     check_rows(check, "ld_up", p.ld_up, "n", p.n, "up", p.up, p.m);
-    check_rows(check, "ldy", p.ldy, "n", p.n, "y", p.y, p.m);
+    if (check.ok()) {
+        const int64_t bytes = kernels.activation_bytes(p.format, p.n);
+        check.activation_rows("y_row_bytes", p.y_row_bytes, bytes, p.format, "y", p.y, p.m);
+    }
     return check.status();
 }
 
 int64_t work_items(const tacho_silu_mul_params& p) {
-    return p.m;
-}
-
-int32_t check_shape(const tacho_add_params& p, const KernelTable&) {
-    ArgumentCheck check("add");
-    check.size("m", p.m, 0).size("n", p.n, 1);
-    check_rows(check, "lda", p.lda, "n", p.n, "a", p.a, p.m);
-    check_rows(check, "ldb", p.ldb, "n", p.n, "b", p.b, p.m);
-    check_rows(check, "ldy", p.ldy, "n", p.n, "y", p.y, p.m);
-    return check.status();
-}
-
-int64_t work_items(const tacho_add_params& p) {
-    return p.m;
-}
-
-int32_t check_shape(const tacho_softmax_params& p, const KernelTable&) {
-    ArgumentCheck check("softmax");
-    check.size("m", p.m, 0).size("n", p.n, 1);
-    check_rows(check, "ldx", p.ldx, "n", p.n, "x", p.x, p.m);
-    check_rows(check, "ldy", p.ldy, "n", p.n, "y", p.y, p.m);
-    return check.number("scale", p.scale, -__FLT_MAX__).status();
-}
-
-int64_t work_items(const tacho_softmax_params& p) {
-    return p.m;
+    return (p.n + 31) / 32;
 }
 
 }  // namespace tacho

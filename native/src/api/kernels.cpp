@@ -20,6 +20,9 @@ bool without_rows(const tacho_matmul_params& p) {
 bool without_rows(const tacho_activation_pack_params& p) {
     return p.m == 0;
 }
+bool without_rows(const tacho_silu_mul_params& p) {
+    return p.m == 0;
+}
 bool without_rows(const tacho_kv_write_params& p) {
     return p.num_tokens == 0;
 }

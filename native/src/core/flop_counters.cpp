@@ -17,6 +17,11 @@ int64_t group_rows(int64_t n, int64_t begin, int64_t end) {
     return std::min(n, kGroup * end) - kGroup * begin;
 }
 
+/* Columns in a range of blocks of 32 columns. */
+int64_t block_columns(int64_t n, int64_t begin, int64_t end) {
+    return std::min(n, 32 * end) - 32 * begin;
+}
+
 }  // namespace
 
 int64_t file_row_bytes(int32_t dtype, int64_t k) {
@@ -50,7 +55,7 @@ Work work_of(const tacho_embedding_lookup_params& p, int64_t begin, int64_t end)
 }
 
 Work work_of(const tacho_activation_pack_params& p, int64_t begin, int64_t end) {
-    const int64_t bytes = p.m * (std::min(p.k, 32 * end) - 32 * begin) * kFloat;
+    const int64_t bytes = p.m * block_columns(p.k, begin, end) * kFloat;
     return {0, bytes, bytes};
 }
 
@@ -100,18 +105,8 @@ Work work_of(const tacho_kv_copy_blocks_params& p, int64_t begin, int64_t end) {
 }
 
 Work work_of(const tacho_silu_mul_params& p, int64_t begin, int64_t end) {
-    const int64_t elements = (end - begin) * p.n;
+    const int64_t elements = p.m * block_columns(p.n, begin, end);
     return {5 * elements, 2 * elements * kFloat, elements * kFloat};
-}
-
-Work work_of(const tacho_add_params& p, int64_t begin, int64_t end) {
-    const int64_t elements = (end - begin) * p.n;
-    return {elements, 2 * elements * kFloat, elements * kFloat};
-}
-
-Work work_of(const tacho_softmax_params& p, int64_t begin, int64_t end) {
-    const int64_t elements = (end - begin) * p.n;
-    return {5 * elements, elements * kFloat, elements * kFloat};
 }
 
 }  // namespace tacho

@@ -23,17 +23,15 @@
  *   kv_write          0                            8 T H head_dim                          2 T H h
  *   attention         4 head_dim G sum visible(q)  2 U h + 4 Q G head_dim                  4 Q G head_dim
  *   kv_copy_blocks    0                            items block_bytes                       items block_bytes
- *   silu_mul          5 R n                        8 R n                                   4 R n
- *   add               R n                          8 R n                                   4 R n
- *   softmax           5 R n                        4 R n                                   4 R n
+ *   silu_mul          5 m B                        8 m B                                   4 m B
  *
  * kv_write: H kv heads in the range, T tokens whose slot is not -1. attention, summed over the items: Q queries (0 for
  * an item that does not begin with its tile's first split: a tile's queries and results count once), G query heads a kv
  * head, visible(q) = keys of the item's splits that query q sees (window taken into account), U = those that at least
  * one query of the item sees.
  *
- * Activations are counted as floats, whatever their form. activation_pack: B columns of the range, min(k, 32 end) -
- * 32 begin. A matmul that accumulates has m C flops and reads 4 m C bytes more.
+ * Activations are counted as floats, whatever their form. activation_pack and silu_mul: B columns of the
+ * range, min(k, 32 end) - 32 begin. A matmul that accumulates has m C flops and reads 4 m C bytes more.
  *
  * matmul reads x and rms_norm the weight once a call, however small the range. An empty range adds nothing, not even a
  * call; neither does an operation with no rows at all (m = 0, num_tokens = 0).
@@ -68,8 +66,6 @@ Work work_of(const tacho_kv_write_params& p, int64_t begin, int64_t end);
 Work work_of(const tacho_attention_params& p, int64_t begin, int64_t end);
 Work work_of(const tacho_kv_copy_blocks_params& p, int64_t begin, int64_t end);
 Work work_of(const tacho_silu_mul_params& p, int64_t begin, int64_t end);
-Work work_of(const tacho_add_params& p, int64_t begin, int64_t end);
-Work work_of(const tacho_softmax_params& p, int64_t begin, int64_t end);
 
 }  // namespace tacho
 

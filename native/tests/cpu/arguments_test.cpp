@@ -175,34 +175,20 @@ TEST_P(ArgumentsTest, Rows) {
                                           {"epsilon is -1", [](auto& p) { p.epsilon = -1; }}});
     auto silu = make<tacho_silu_mul_params>(isa());
     silu.m = 2;
-    silu.n = silu.ld_gate = silu.ld_up = silu.ldy = 8;
+    silu.n = silu.ld_gate = silu.ld_up = 8;
+    silu.y_row_bytes = 32;
     silu.gate = silu.up = data;
     silu.y = data;
-    expect_faults<tacho_silu_mul_params>("silu_mul", tacho_silu_mul, silu, 2,
+    expect_faults<tacho_silu_mul_params>("silu_mul", tacho_silu_mul, silu, 1,
                                          {{"ld_gate is 7", [](auto& p) { p.ld_gate = 7; }},
                                           {"ld_up is 7", [](auto& p) { p.ld_up = 7; }},
-                                          {"ldy is 7", [](auto& p) { p.ldy = 7; }},
+                                          {"y_row_bytes is 28", [](auto& p) { p.y_row_bytes = 28; }},
+                                          {"format is 3", [](auto& p) { p.format = 3; }},
+                                          {"n is 8, must be a multiple", [](auto& p) { p.format = 1; }},
                                           {"gate is NULL", [](auto& p) { p.gate = nullptr; }},
-                                          {"up is NULL", [](auto& p) { p.up = nullptr; }}});
-    auto sum = make<tacho_add_params>(isa());
-    sum.m = 2;
-    sum.n = sum.lda = sum.ldb = sum.ldy = 8;
-    sum.a = sum.b = data;
-    sum.y = data;
-    expect_faults<tacho_add_params>("add", tacho_add, sum, 2,
-                                    {{"lda is 7", [](auto& p) { p.lda = 7; }},
-                                     {"ldb is 0", [](auto& p) { p.ldb = 0; }},
-                                     {"a is NULL", [](auto& p) { p.a = nullptr; }},
-                                     {"b is at", [this](auto& p) { p.b = misaligned(); }}});
-    auto softmax = make<tacho_softmax_params>(isa());
-    softmax.m = 2;
-    softmax.n = softmax.ldx = softmax.ldy = 8;
-    softmax.x = data;
-    softmax.y = data;
-    expect_faults<tacho_softmax_params>("softmax", tacho_softmax, softmax, 2,
-                                        {{"ldx is 7", [](auto& p) { p.ldx = 7; }},
-                                         {"scale is inf", [](auto& p) { p.scale = INFINITY; }},
-                                         {"x is NULL", [](auto& p) { p.x = nullptr; }}});
+                                          {"up is at", [this](auto& p) { p.up = misaligned(); }},
+                                          {"up is NULL", [](auto& p) { p.up = nullptr; }},
+                                          {"y is NULL", [](auto& p) { p.y = nullptr; }}});
 }
 
 TEST_P(ArgumentsTest, RopeAndCache) {

@@ -214,35 +214,21 @@ public final class ArgumentChecks {
     }
   }
 
-  /** {@link Kernels#softmax}. */
-  public static void softmax(
-      MemorySegment x, int ldx, float scale, int m, int n, MemorySegment y, int ldy, int begin, int end) {
-    atLeast("n", n, 1);
-    range(begin, end, m);
-    floats("x", x, m, ldx, n);
-    writableFloats("y", y, m, ldy, n);
-    if (!Float.isFinite(scale)) {
-      throw new IllegalArgumentException("scale is " + scale + ", expected a finite number");
-    }
-  }
-
-  /** Rows of a and b, and y of the same shape: the operations of two operands. */
-  public static void binary(
-      MemorySegment a,
-      int lda,
-      MemorySegment b,
-      int ldb,
+  /** {@link Kernels#siluMul}; {@code rowBytes} of y in this provider's layout. */
+  public static void siluMul(
+      MemorySegment gate,
+      int ldGate,
+      MemorySegment up,
+      int ldUp,
       int m,
-      int n,
-      MemorySegment y,
-      int ldy,
+      ActivationRows y,
+      long rowBytes,
       int begin,
       int end) {
-    atLeast("n", n, 1);
-    range(begin, end, m);
-    floats("the first operand", a, m, lda, n);
-    floats("the second operand", b, m, ldb, n);
-    writableFloats("y", y, m, ldy, n);
+    activations("y", y, rowBytes, m, true);
+    range(begin, end, Math.ceilDiv(y.k(), Kernels.ACTIVATION_BLOCK));
+    floats("gate", gate, m, ldGate, y.k());
+    floats("up", up, m, ldUp, y.k());
   }
 
   /** {@link Kernels#rope}. */

@@ -25,7 +25,7 @@ public interface Kernels {
   /** Items of weights and of matmul: groups of this many rows of the weight (columns of y). */
   int ROW_GROUP = 16;
 
-  /** Items of {@link #activationPack}: blocks of this many columns. */
+  /** Items of {@link #activationPack} and {@link #siluMul}: blocks of this many columns. */
   int ACTIVATION_BLOCK = 32;
 
   /** The option word: {@code scalar}, {@code vector}, {@code native} or {@code cuda}. */
@@ -166,43 +166,17 @@ public interface Kernels {
       int end,
       KernelWorker worker);
 
-  /** y = gate / (1 + exp(-gate)) * up; y may be gate or up. Items: rows, m of n elements. */
+  /**
+   * y = gate / (1 + exp(-gate)) * up, in the form of y, as {@link #activationPack} would write it; plain floats may be
+   * gate or up itself. Items: blocks of 32 columns, {@code ceil(y.k() / 32)}, of m rows.
+   */
   void siluMul(
       MemorySegment gate,
       int ldGate,
       MemorySegment up,
       int ldUp,
       int m,
-      int n,
-      MemorySegment y,
-      int ldy,
-      int begin,
-      int end,
-      KernelWorker worker);
-
-  /** y = a + b; y may be a or b. Items: rows, m of n elements. */
-  void add(
-      MemorySegment a,
-      int lda,
-      MemorySegment b,
-      int ldb,
-      int m,
-      int n,
-      MemorySegment y,
-      int ldy,
-      int begin,
-      int end,
-      KernelWorker worker);
-
-  /** y[i] = softmax(x[i] * scale), the maximum taken off first; y may be x. Items: rows, m of n elements. */
-  void softmax(
-      MemorySegment x,
-      int ldx,
-      float scale,
-      int m,
-      int n,
-      MemorySegment y,
-      int ldy,
+      ActivationRows y,
       int begin,
       int end,
       KernelWorker worker);

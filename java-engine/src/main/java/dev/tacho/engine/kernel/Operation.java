@@ -21,9 +21,5 @@ public enum Operation {
   /** {@link Kernels#kvCopyBlocks}. */
   KV_COPY_BLOCKS,
   /** {@link Kernels#siluMul}. */
-  SILU_MUL,
-  /** {@link Kernels#add}. */
-  ADD,
-  /** {@link Kernels#softmax}. */
-  SOFTMAX
+  SILU_MUL
 }

@@ -32,8 +32,8 @@ public final class OperationCost {
   /** Counts {@link Kernels#activationPack}; both forms of the activations count as floats. */
   public static void activationPack(int k, int m, int begin, int end, KernelWorker worker) {
     if (begin < end && m > 0) {
-      long columns = Math.min((long) end * Kernels.ACTIVATION_BLOCK, k) - (long) begin * Kernels.ACTIVATION_BLOCK;
-      worker.count(Operation.ACTIVATION_PACK, 0, Float.BYTES * columns * m, Float.BYTES * columns * m);
+      long bytes = columns(k, begin, end) * m * Float.BYTES;
+      worker.count(Operation.ACTIVATION_PACK, 0, bytes, bytes);
     }
   }
 
@@ -129,27 +129,17 @@ public final class OperationCost {
     }
   }
 
-  /** Counts {@link Kernels#siluMul} over rows of {@code n}. */
-  public static void siluMul(int n, int begin, int end, KernelWorker worker) {
-    elementwise(Operation.SILU_MUL, 5, 2, n, begin, end, worker);
-  }
-
-  /** Counts {@link Kernels#add} over rows of {@code n}. */
-  public static void add(int n, int begin, int end, KernelWorker worker) {
-    elementwise(Operation.ADD, 1, 2, n, begin, end, worker);
-  }
-
-  /** Counts {@link Kernels#softmax} over rows of {@code n}. */
-  public static void softmax(int n, int begin, int end, KernelWorker worker) {
-    elementwise(Operation.SOFTMAX, 5, 1, n, begin, end, worker);
-  }
-
-  private static void elementwise(
-      Operation operation, int flops, long operands, int n, int begin, int end, KernelWorker worker) {
-    if (begin < end) {
-      long elements = (long) (end - begin) * n;
-      worker.count(operation, flops * elements, Float.BYTES * operands * elements, Float.BYTES * elements);
+  /** Counts {@link Kernels#siluMul}; every form of the result counts as floats. */
+  public static void siluMul(int k, int m, int begin, int end, KernelWorker worker) {
+    if (begin < end && m > 0) {
+      long elements = m * columns(k, begin, end);
+      worker.count(Operation.SILU_MUL, 5 * elements, 2L * Float.BYTES * elements, Float.BYTES * elements);
     }
+  }
+
+  /** Columns in a range of blocks. */
+  private static long columns(int k, int begin, int end) {
+    return Math.min((long) end * Kernels.ACTIVATION_BLOCK, k) - (long) begin * Kernels.ACTIVATION_BLOCK;
   }
 
   private static long rows(Weight weight, int begin, int end) {

@@ -30,7 +30,7 @@ import java.util.stream.Stream;
  *     columns  pack, unless read as floats       | barrier
  *     columns  output projection into hidden     | barrier
  *     rows     norm, packed                      | barrier
- *     columns  gate, up, silu(gate) * up, pack   | barrier
+ *     columns  gate, up, silu(gate) * up, packed | barrier
  *     columns  down projection into hidden       | barrier
  *   sampled rows  gather, norm, packed           | barrier
  *   columns       logits                         | barrier
@@ -250,24 +250,19 @@ final class LlamaProgram {
     MemberState.Range groups = state.feedForwardGroups();
     project(state, layer.gate(), normed, tokens, activations.gate().floats(), groups);
     project(state, layer.up(), normed, tokens, activations.up(), groups);
-    if (!groups.isEmpty()) {
+    MemberState.Range blocks = state.feedForwardBlocks();
+    if (!blocks.isEmpty()) {
       kernels.siluMul(
-          state.gateColumns(),
+          activations.gate().floats(),
           feedForward,
-          state.upColumns(),
+          activations.up(),
           feedForward,
           tokens,
-          groups.columns(feedForward),
-          state.gateColumns(),
-          feedForward,
-          0,
-          tokens,
+          activations.gate().as(format(layer.down())),
+          blocks.begin(),
+          blocks.end(),
           state.worker());
       state.worker().endNanos(Operation.SILU_MUL);
-    }
-    ActivationFormat format = format(layer.down());
-    if (format != ActivationFormat.FLOAT32) {
-      pack(state, activations.gate(), format, tokens, state.feedForwardBlocks());
     }
     meet(member, state);
     addProjection(state, layer.down(), activations.gate(), tokens);

@@ -10,7 +10,7 @@ import java.lang.foreign.MemorySegment;
 /**
  * What one member of the team brings to every step: its kernel worker, its sampler, and its share of the columns and
  * heads, which depends on the model and the team's size alone. The views of the activations begin at the member's
- * first column or head. Made by the member itself, so that its scratch lies near its core; used by no other thread.
+ * first head. Made by the member itself, so that its scratch lies near its core; used by no other thread.
  */
 final class MemberState {
   private final KernelWorker worker;
@@ -24,8 +24,6 @@ final class MemberState {
   private final Range keyGroups;
   private final Range valueGroups;
   private final Range kvHeads;
-  private final MemorySegment gateColumns;
-  private final MemorySegment upColumns;
   private final MemorySegment queryHeads;
   private final MemorySegment keyHeads;
 
@@ -52,11 +50,6 @@ final class MemberState {
     Range within(int first, int items) {
       return new Range(Math.clamp(begin - first, 0, items), Math.clamp(end - first, 0, items));
     }
-
-    /** Columns of a matrix with n columns that these groups of columns hold. */
-    int columns(int n) {
-      return isEmpty() ? 0 : Math.min(end * Kernels.ROW_GROUP, n) - begin * Kernels.ROW_GROUP;
-    }
   }
 
   /**
@@ -81,8 +74,6 @@ final class MemberState {
     keyGroups = oneAfterTheOther.within(queries, keys);
     valueGroups = oneAfterTheOther.within(queries + keys, keys);
     kvHeads = Range.of(member, config.kvHeads());
-    gateColumns = fromColumn(activations.gate().floats(), feedForwardGroups.begin() * Kernels.ROW_GROUP);
-    upColumns = fromColumn(activations.up(), feedForwardGroups.begin() * Kernels.ROW_GROUP);
     int queriesPerKey = config.heads() / config.kvHeads();
     queryHeads = fromColumn(activations.query(), kvHeads.begin() * queriesPerKey * config.headDim());
     keyHeads = fromColumn(activations.key(), kvHeads.begin() * config.headDim());
@@ -128,7 +119,7 @@ final class MemberState {
     return feedForwardGroups;
   }
 
-  /** The same columns as blocks of an activation pack. */
+  /** The same columns as blocks of packed activations. */
   Range feedForwardBlocks() {
     return feedForwardBlocks;
   }
@@ -161,16 +152,6 @@ final class MemberState {
   /** The member's kv heads; the query heads that read them are its own too. */
   Range kvHeads() {
     return kvHeads;
-  }
-
-  /** The gate from the member's first column. */
-  MemorySegment gateColumns() {
-    return gateColumns;
-  }
-
-  /** The up projection from the member's first column. */
-  MemorySegment upColumns() {
-    return upColumns;
   }
 
   /** The queries from the first head that reads the member's kv heads. */

@@ -133,9 +133,10 @@ class AllocationContractTest {
       MemorySegment out = y.segment();
       Kernels kernels = bench.kernels;
       KernelWorker worker = bench.worker;
-      assertAllocatesNothing("siluMul", () -> kernels.siluMul(in, n, in, n, 3, n, out, n, 0, 3, worker));
-      assertAllocatesNothing("add", () -> kernels.add(in, n, in, n, 3, n, out, n, 0, 3, worker));
-      assertAllocatesNothing("softmax", () -> kernels.softmax(in, n, 1, 3, n, out, n, 0, 3, worker));
+      ActivationRows floats = ActivationRows.floats(out, n, n);
+      assertAllocatesNothing("siluMul", () -> kernels.siluMul(in, n, in, n, 3, floats, 0, 4, worker));
+      ActivationRows codes = bench.packRows(kernels, DType.Q8_0, bench.matrix(3, 96, 96).fill(new Random(2)), worker);
+      assertAllocatesNothing("siluMul into INT8", () -> kernels.siluMul(in, n, in, n, 3, codes, 0, 3, worker));
       for (RopePairing pairing : RopePairing.values()) {
         assertAllocatesNothing(
             "rope " + pairing, () -> kernels.rope(pairing, 20, in, 3, 4, 25, out, n, 0, 3, worker));

@@ -219,15 +219,15 @@ class ArgumentContractTest {
     refused("epsilon is NaN", () -> kernels.rmsNorm(in, K, in, Float.NaN, M, normed, 0, M, bench.worker));
     ActivationRows none = ActivationRows.floats(out, K, 0);
     refused("k is 0", () -> kernels.rmsNorm(in, K, in, 1e-5f, M, none, 0, M, bench.worker));
-    refused("scale is Infinity", () -> kernels.softmax(in, K, 1 / 0f, M, K, out, K, 0, M, bench.worker));
-    refused("items [0, 4) of 3", () -> kernels.softmax(in, K, 1, M, K, out, K, 0, M + 1, bench.worker));
+    refused("items [0, 3) of 2", () -> kernels.siluMul(in, K, in, K, M, normed, 0, 3, bench.worker));
+    ActivationRows tooNear = new ActivationRows(ActivationFormat.FLOAT32, K, 252, out);
     refused(
-        "the first operand has 767 bytes",
-        () -> kernels.add(shorter(in), K, in, K, M, K, out, K, 0, M, bench.worker));
-    refused(
-        "the second operand has 767 bytes",
-        () -> kernels.siluMul(in, K, shorter(in), K, M, K, out, K, 0, M, bench.worker));
-    refused("y has 767 bytes", () -> kernels.add(in, K, in, K, M, K, shorter(out), K, 0, M, bench.worker));
+        "3 rows of 256 bytes, 252 bytes apart",
+        () -> kernels.siluMul(in, K, in, K, M, tooNear, 0, 2, bench.worker));
+    refused("gate has 767 bytes", () -> kernels.siluMul(shorter(in), K, in, K, M, normed, 0, 2, bench.worker));
+    refused("up has 767 bytes", () -> kernels.siluMul(in, K, shorter(in), K, M, normed, 0, 2, bench.worker));
+    ActivationRows tooShort = ActivationRows.floats(shorter(out), K, K);
+    refused("y has 767 bytes", () -> kernels.siluMul(in, K, in, K, M, tooShort, 0, 2, bench.worker));
   }
 
   @Test

@@ -500,72 +500,22 @@ final class ReferenceKernels implements Kernels {
       MemorySegment up,
       int ldUp,
       int m,
-      int n,
-      MemorySegment y,
-      int ldy,
+      ActivationRows y,
       int begin,
       int end,
       KernelWorker worker) {
-    for (int i = begin; i < end; i++) {
-      double[] values = load(gate, i, ldGate, 0, n);
-      double[] factors = load(up, i, ldUp, 0, n);
-      for (int j = 0; j < n; j++) {
+    int first = 32 * begin;
+    int columns = Math.min(32 * end, y.k()) - first;
+    for (int i = 0; i < m; i++) {
+      double[] values = load(gate, i, ldGate, first, columns);
+      double[] factors = load(up, i, ldUp, first, columns);
+      for (int j = 0; j < columns; j++) {
         values[j] = values[j] * factors[j] / (1 + Math.exp(-values[j]));
         flops += 5; // negation, exp, sum, division, product
       }
-      store(y, i, ldy, 0, values);
+      store(y.data(), i, (int) (y.rowBytes() / 4), first, values);
     }
-    count(Operation.SILU_MUL, begin == end, worker);
-  }
-
-  @Override
-  public void add(
-      MemorySegment a,
-      int lda,
-      MemorySegment b,
-      int ldb,
-      int m,
-      int n,
-      MemorySegment y,
-      int ldy,
-      int begin,
-      int end,
-      KernelWorker worker) {
-    for (int i = begin; i < end; i++) {
-      double[] sums = load(a, i, lda, 0, n);
-      double[] others = load(b, i, ldb, 0, n);
-      for (int j = 0; j < n; j++) {
-        sums[j] += others[j];
-        flops++;
-      }
-      store(y, i, ldy, 0, sums);
-    }
-    count(Operation.ADD, begin == end, worker);
-  }
-
-  @Override
-  public void softmax(
-      MemorySegment x,
-      int ldx,
-      float scale,
-      int m,
-      int n,
-      MemorySegment y,
-      int ldy,
-      int begin,
-      int end,
-      KernelWorker worker) {
-    for (int i = begin; i < end; i++) {
-      double[] values = load(x, i, ldx, 0, n);
-      double max = Arrays.stream(values).max().orElseThrow() * scale;
-      double sum = Arrays.stream(values).map(v -> Math.exp(v * scale - max)).sum();
-      for (int j = 0; j < n; j++) {
-        values[j] = Math.exp(values[j] * scale - max) / sum;
-        flops += 5; // scale, difference, exp, sum, division
-      }
-      store(y, i, ldy, 0, values);
-    }
-    count(Operation.SOFTMAX, begin == end, worker);
+    count(Operation.SILU_MUL, begin == end || m == 0, worker);
   }
 
   @Override

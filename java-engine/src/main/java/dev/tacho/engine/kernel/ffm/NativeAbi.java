@@ -16,7 +16,7 @@ import java.util.Map;
  * compares every one with what the C++ compiler printed into {@code abi.properties}. Needs no library.
  */
 final class NativeAbi {
-  static final int ABI_VERSION = 2;
+  static final int ABI_VERSION = 3;
 
   static final int OK = 0;
   static final int EINVAL = 1;
@@ -69,9 +69,7 @@ final class NativeAbi {
           Map.entry("tacho_kv_write", KERNEL),
           Map.entry("tacho_attention", KERNEL),
           Map.entry("tacho_kv_copy_blocks", KERNEL),
-          Map.entry("tacho_silu_mul", KERNEL),
-          Map.entry("tacho_add", KERNEL),
-          Map.entry("tacho_softmax", KERNEL));
+          Map.entry("tacho_silu_mul", KERNEL));
 
   private NativeAbi() {}
 

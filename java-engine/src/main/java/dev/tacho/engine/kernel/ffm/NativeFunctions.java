@@ -24,8 +24,6 @@ final class NativeFunctions {
   private static final MethodHandle ATTENTION = NativeAbi.bind("tacho_attention");
   private static final MethodHandle KV_COPY_BLOCKS = NativeAbi.bind("tacho_kv_copy_blocks");
   private static final MethodHandle SILU_MUL = NativeAbi.bind("tacho_silu_mul");
-  private static final MethodHandle ADD = NativeAbi.bind("tacho_add");
-  private static final MethodHandle SOFTMAX = NativeAbi.bind("tacho_softmax");
   private static final MethodHandle BUILD_INFO = NativeAbi.bind("tacho_build_info");
   private static final MethodHandle STATUS_STRING = NativeAbi.bind("tacho_status_string");
   private static final MethodHandle LAST_ERROR = NativeAbi.bind("tacho_last_error");
@@ -134,22 +132,6 @@ final class NativeFunctions {
   static int siluMul(MemorySegment params, long begin, long end, MemorySegment counters) {
     try {
       return (int) SILU_MUL.invokeExact(params, begin, end, counters);
-    } catch (Throwable e) {
-      throw impossible(e);
-    }
-  }
-
-  static int add(MemorySegment params, long begin, long end, MemorySegment counters) {
-    try {
-      return (int) ADD.invokeExact(params, begin, end, counters);
-    } catch (Throwable e) {
-      throw impossible(e);
-    }
-  }
-
-  static int softmax(MemorySegment params, long begin, long end, MemorySegment counters) {
-    try {
-      return (int) SOFTMAX.invokeExact(params, begin, end, counters);
     } catch (Throwable e) {
       throw impossible(e);
     }

@@ -449,73 +449,22 @@ public final class NativeKernels implements Kernels {
       MemorySegment up,
       int ldUp,
       int m,
-      int n,
-      MemorySegment y,
-      int ldy,
+      ActivationRows y,
       int begin,
       int end,
       KernelWorker worker) {
-    ArgumentChecks.binary(gate, ldGate, up, ldUp, m, n, y, ldy, begin, end);
+    ArgumentChecks.siluMul(gate, ldGate, up, ldUp, m, y, rowBytes(y, worker), begin, end);
     MemorySegment params = params(worker, NativeStructs.SiluMul.LAYOUT);
+    params.set(JAVA_INT, NativeStructs.SiluMul.FORMAT, y.format().id());
+    params.set(JAVA_INT, NativeStructs.SiluMul.RESERVED, 0);
     params.set(JAVA_LONG, NativeStructs.SiluMul.M, m);
-    params.set(JAVA_LONG, NativeStructs.SiluMul.N, n);
+    params.set(JAVA_LONG, NativeStructs.SiluMul.N, y.k());
     params.set(JAVA_LONG, NativeStructs.SiluMul.LD_GATE, ldGate);
     params.set(JAVA_LONG, NativeStructs.SiluMul.LD_UP, ldUp);
-    params.set(JAVA_LONG, NativeStructs.SiluMul.LDY, ldy);
+    params.set(JAVA_LONG, NativeStructs.SiluMul.Y_ROW_BYTES, y.rowBytes());
     params.set(ADDRESS, NativeStructs.SiluMul.GATE, gate);
     params.set(ADDRESS, NativeStructs.SiluMul.UP, up);
-    params.set(ADDRESS, NativeStructs.SiluMul.Y, y);
+    params.set(ADDRESS, NativeStructs.SiluMul.Y, y.data());
     check("tacho_silu_mul", NativeFunctions.siluMul(params, begin, end, worker.line(Operation.SILU_MUL)));
-  }
-
-  @Override
-  public void add(
-      MemorySegment a,
-      int lda,
-      MemorySegment b,
-      int ldb,
-      int m,
-      int n,
-      MemorySegment y,
-      int ldy,
-      int begin,
-      int end,
-      KernelWorker worker) {
-    ArgumentChecks.binary(a, lda, b, ldb, m, n, y, ldy, begin, end);
-    MemorySegment params = params(worker, NativeStructs.Add.LAYOUT);
-    params.set(JAVA_LONG, NativeStructs.Add.M, m);
-    params.set(JAVA_LONG, NativeStructs.Add.N, n);
-    params.set(JAVA_LONG, NativeStructs.Add.LDA, lda);
-    params.set(JAVA_LONG, NativeStructs.Add.LDB, ldb);
-    params.set(JAVA_LONG, NativeStructs.Add.LDY, ldy);
-    params.set(ADDRESS, NativeStructs.Add.A, a);
-    params.set(ADDRESS, NativeStructs.Add.B, b);
-    params.set(ADDRESS, NativeStructs.Add.Y, y);
-    check("tacho_add", NativeFunctions.add(params, begin, end, worker.line(Operation.ADD)));
-  }
-
-  @Override
-  public void softmax(
-      MemorySegment x,
-      int ldx,
-      float scale,
-      int m,
-      int n,
-      MemorySegment y,
-      int ldy,
-      int begin,
-      int end,
-      KernelWorker worker) {
-    ArgumentChecks.softmax(x, ldx, scale, m, n, y, ldy, begin, end);
-    MemorySegment params = params(worker, NativeStructs.Softmax.LAYOUT);
-    params.set(JAVA_LONG, NativeStructs.Softmax.M, m);
-    params.set(JAVA_LONG, NativeStructs.Softmax.N, n);
-    params.set(JAVA_LONG, NativeStructs.Softmax.LDX, ldx);
-    params.set(JAVA_LONG, NativeStructs.Softmax.LDY, ldy);
-    params.set(ADDRESS, NativeStructs.Softmax.X, x);
-    params.set(ADDRESS, NativeStructs.Softmax.Y, y);
-    params.set(JAVA_FLOAT, NativeStructs.Softmax.SCALE, scale);
-    params.set(JAVA_INT, NativeStructs.Softmax.RESERVED, 0);
-    check("tacho_softmax", NativeFunctions.softmax(params, begin, end, worker.line(Operation.SOFTMAX)));
   }
 }

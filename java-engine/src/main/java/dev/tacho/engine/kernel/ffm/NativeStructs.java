@@ -362,77 +362,27 @@ final class NativeStructs {
             "tacho_silu_mul_params",
             JAVA_INT.withName("struct_size"),
             JAVA_INT.withName("isa"),
+            JAVA_INT.withName("format"),
+            JAVA_INT.withName("reserved"),
             JAVA_LONG.withName("m"),
             JAVA_LONG.withName("n"),
             JAVA_LONG.withName("ld_gate"),
             JAVA_LONG.withName("ld_up"),
-            JAVA_LONG.withName("ldy"),
+            JAVA_LONG.withName("y_row_bytes"),
             ADDRESS.withName("gate"),
             ADDRESS.withName("up"),
             ADDRESS.withName("y"));
+    static final long FORMAT = offset(LAYOUT, "format");
+    static final long RESERVED = offset(LAYOUT, "reserved");
     static final long M = offset(LAYOUT, "m");
     static final long N = offset(LAYOUT, "n");
     static final long LD_GATE = offset(LAYOUT, "ld_gate");
     static final long LD_UP = offset(LAYOUT, "ld_up");
-    static final long LDY = offset(LAYOUT, "ldy");
+    static final long Y_ROW_BYTES = offset(LAYOUT, "y_row_bytes");
     static final long GATE = offset(LAYOUT, "gate");
     static final long UP = offset(LAYOUT, "up");
     static final long Y = offset(LAYOUT, "y");
 
     private SiluMul() {}
-  }
-
-  /** {@code tacho_add_params}. */
-  static final class Add {
-    static final StructLayout LAYOUT =
-        struct(
-            "tacho_add_params",
-            JAVA_INT.withName("struct_size"),
-            JAVA_INT.withName("isa"),
-            JAVA_LONG.withName("m"),
-            JAVA_LONG.withName("n"),
-            JAVA_LONG.withName("lda"),
-            JAVA_LONG.withName("ldb"),
-            JAVA_LONG.withName("ldy"),
-            ADDRESS.withName("a"),
-            ADDRESS.withName("b"),
-            ADDRESS.withName("y"));
-    static final long M = offset(LAYOUT, "m");
-    static final long N = offset(LAYOUT, "n");
-    static final long LDA = offset(LAYOUT, "lda");
-    static final long LDB = offset(LAYOUT, "ldb");
-    static final long LDY = offset(LAYOUT, "ldy");
-    static final long A = offset(LAYOUT, "a");
-    static final long B = offset(LAYOUT, "b");
-    static final long Y = offset(LAYOUT, "y");
-
-    private Add() {}
-  }
-
-  /** {@code tacho_softmax_params}. */
-  static final class Softmax {
-    static final StructLayout LAYOUT =
-        struct(
-            "tacho_softmax_params",
-            JAVA_INT.withName("struct_size"),
-            JAVA_INT.withName("isa"),
-            JAVA_LONG.withName("m"),
-            JAVA_LONG.withName("n"),
-            JAVA_LONG.withName("ldx"),
-            JAVA_LONG.withName("ldy"),
-            ADDRESS.withName("x"),
-            ADDRESS.withName("y"),
-            JAVA_FLOAT.withName("scale"),
-            JAVA_INT.withName("reserved"));
-    static final long M = offset(LAYOUT, "m");
-    static final long N = offset(LAYOUT, "n");
-    static final long LDX = offset(LAYOUT, "ldx");
-    static final long LDY = offset(LAYOUT, "ldy");
-    static final long X = offset(LAYOUT, "x");
-    static final long Y = offset(LAYOUT, "y");
-    static final long SCALE = offset(LAYOUT, "scale");
-    static final long RESERVED = offset(LAYOUT, "reserved");
-
-    private Softmax() {}
   }
 }

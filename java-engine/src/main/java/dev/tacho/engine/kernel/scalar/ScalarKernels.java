@@ -313,74 +313,24 @@ public final class ScalarKernels implements Kernels {
       MemorySegment up,
       int ldUp,
       int m,
-      int n,
-      MemorySegment y,
-      int ldy,
+      ActivationRows y,
       int begin,
       int end,
       KernelWorker worker) {
-    ArgumentChecks.binary(gate, ldGate, up, ldUp, m, n, y, ldy, begin, end);
-    for (int i = begin; i < end; i++) {
-      for (int j = 0; j < n; j++) {
-        double g = gate.getAtIndex(JAVA_FLOAT, (long) i * ldGate + j);
-        double u = up.getAtIndex(JAVA_FLOAT, (long) i * ldUp + j);
-        y.setAtIndex(JAVA_FLOAT, (long) i * ldy + j, (float) (g / (1 + Math.exp(-g)) * u));
+    ArgumentChecks.siluMul(gate, ldGate, up, ldUp, m, y, rowBytes(y), begin, end);
+    MemorySegment product = worker.scratch();
+    for (int i = 0; i < m; i++) {
+      for (int block = begin; block < end; block++) {
+        int first = block * ACTIVATION_BLOCK;
+        int count = Math.min(ACTIVATION_BLOCK, y.k() - first);
+        for (int j = 0; j < count; j++) {
+          double g = gate.getAtIndex(JAVA_FLOAT, (long) i * ldGate + first + j);
+          double u = up.getAtIndex(JAVA_FLOAT, (long) i * ldUp + first + j);
+          product.setAtIndex(JAVA_FLOAT, j, (float) (g / (1 + Math.exp(-g)) * u));
+        }
+        put(product, 0, y, i, block, count);
       }
     }
-    OperationCost.siluMul(n, begin, end, worker);
-  }
-
-  @Override
-  public void add(
-      MemorySegment a,
-      int lda,
-      MemorySegment b,
-      int ldb,
-      int m,
-      int n,
-      MemorySegment y,
-      int ldy,
-      int begin,
-      int end,
-      KernelWorker worker) {
-    ArgumentChecks.binary(a, lda, b, ldb, m, n, y, ldy, begin, end);
-    for (int i = begin; i < end; i++) {
-      for (int j = 0; j < n; j++) {
-        float sum = a.getAtIndex(JAVA_FLOAT, (long) i * lda + j) + b.getAtIndex(JAVA_FLOAT, (long) i * ldb + j);
-        y.setAtIndex(JAVA_FLOAT, (long) i * ldy + j, sum);
-      }
-    }
-    OperationCost.add(n, begin, end, worker);
-  }
-
-  @Override
-  public void softmax(
-      MemorySegment x,
-      int ldx,
-      float scale,
-      int m,
-      int n,
-      MemorySegment y,
-      int ldy,
-      int begin,
-      int end,
-      KernelWorker worker) {
-    ArgumentChecks.softmax(x, ldx, scale, m, n, y, ldy, begin, end);
-    for (int i = begin; i < end; i++) {
-      long xRow = (long) i * ldx;
-      double max = Double.NEGATIVE_INFINITY;
-      for (int j = 0; j < n; j++) {
-        max = Math.max(max, (double) x.getAtIndex(JAVA_FLOAT, xRow + j) * scale);
-      }
-      double sum = 0;
-      for (int j = 0; j < n; j++) {
-        sum += Math.exp((double) x.getAtIndex(JAVA_FLOAT, xRow + j) * scale - max);
-      }
-      for (int j = 0; j < n; j++) {
-        double power = Math.exp((double) x.getAtIndex(JAVA_FLOAT, xRow + j) * scale - max);
-        y.setAtIndex(JAVA_FLOAT, (long) i * ldy + j, (float) (power / sum));
-      }
-    }
-    OperationCost.softmax(n, begin, end, worker);
+    OperationCost.siluMul(y.k(), m, begin, end, worker);
   }
 }

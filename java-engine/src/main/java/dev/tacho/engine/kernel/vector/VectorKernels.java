@@ -235,60 +235,25 @@ final class VectorKernels implements Kernels {
       MemorySegment up,
       int ldUp,
       int m,
-      int n,
-      MemorySegment y,
-      int ldy,
+      ActivationRows y,
       int begin,
       int end,
       KernelWorker worker) {
-    ArgumentChecks.binary(gate, ldGate, up, ldUp, m, n, y, ldy, begin, end);
-    for (int i = begin; i < end; i++) {
-      long gateAt = (long) i * ldGate * Float.BYTES;
-      long upAt = (long) i * ldUp * Float.BYTES;
-      long yAt = (long) i * ldy * Float.BYTES;
-      VectorRows.siluMul(gate, gateAt, up, upAt, n, y, yAt, worker.scratch());
+    ArgumentChecks.siluMul(gate, ldGate, up, ldUp, m, y, VectorActivations.rowBytes(y), begin, end);
+    MemorySegment product = worker.scratch();
+    int last = Math.min(end * ACTIVATION_BLOCK, y.k());
+    for (int i = 0; i < m; i++) {
+      long gateRow = (long) i * ldGate;
+      long upRow = (long) i * ldUp;
+      for (int first = begin * ACTIVATION_BLOCK; first < last; first += VectorRows.SILU_RUN) {
+        int run = Math.min(VectorRows.SILU_RUN, last - first);
+        VectorRows.siluMul(gate, (gateRow + first) * Float.BYTES, up, (upRow + first) * Float.BYTES, run, product);
+        for (int at = 0; at < run; at += ACTIVATION_BLOCK) {
+          int count = Math.min(ACTIVATION_BLOCK, run - at);
+          VectorActivations.put(product, (long) at * Float.BYTES, y, i, (first + at) / ACTIVATION_BLOCK, count);
+        }
+      }
     }
-    OperationCost.siluMul(n, begin, end, worker);
-  }
-
-  @Override
-  public void add(
-      MemorySegment a,
-      int lda,
-      MemorySegment b,
-      int ldb,
-      int m,
-      int n,
-      MemorySegment y,
-      int ldy,
-      int begin,
-      int end,
-      KernelWorker worker) {
-    ArgumentChecks.binary(a, lda, b, ldb, m, n, y, ldy, begin, end);
-    for (int i = begin; i < end; i++) {
-      long aAt = (long) i * lda * Float.BYTES;
-      VectorRows.add(a, aAt, b, (long) i * ldb * Float.BYTES, n, y, (long) i * ldy * Float.BYTES);
-    }
-    OperationCost.add(n, begin, end, worker);
-  }
-
-  @Override
-  public void softmax(
-      MemorySegment x,
-      int ldx,
-      float scale,
-      int m,
-      int n,
-      MemorySegment y,
-      int ldy,
-      int begin,
-      int end,
-      KernelWorker worker) {
-    ArgumentChecks.softmax(x, ldx, scale, m, n, y, ldy, begin, end);
-    for (int i = begin; i < end; i++) {
-      long yAt = (long) i * ldy * Float.BYTES;
-      VectorRows.softmax(x, (long) i * ldx * Float.BYTES, scale, n, y, yAt, worker.scratch());
-    }
-    OperationCost.softmax(n, begin, end, worker);
+    OperationCost.siluMul(y.k(), m, begin, end, worker);
   }
 }

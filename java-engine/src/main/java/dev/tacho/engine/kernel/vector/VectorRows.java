@@ -15,8 +15,8 @@ import jdk.incubator.vector.VectorOperators;
  * rest one by one, so that an element's arithmetic depends on its place in the row alone. Stateless.
  */
 final class VectorRows {
-  /** Floats of a row whose powers of e are taken at a time. */
-  private static final int SILU_RUN = 1024;
+  /** Floats of a row that {@link #siluMul} takes at a time; a multiple of an activation block. */
+  static final int SILU_RUN = 1024;
 
   private VectorRows() {}
 
@@ -72,85 +72,26 @@ final class VectorRows {
     }
   }
 
-  /** y = a + b. */
-  static void add(MemorySegment a, long aAt, MemorySegment b, long bAt, int n, MemorySegment y, long yAt) {
-    int j = 0;
-    for (; j + Lanes.COUNT <= n; j += Lanes.COUNT) {
-      long at = 4L * j;
-      FloatVector second = fromMemorySegment(FLOATS, b, bAt + at, ORDER);
-      fromMemorySegment(FLOATS, a, aAt + at, ORDER).add(second).intoMemorySegment(y, yAt + at, ORDER);
-    }
-    for (; j < n; j++) {
-      long at = 4L * j;
-      y.set(JAVA_FLOAT, yAt + at, a.get(JAVA_FLOAT, aAt + at) + b.get(JAVA_FLOAT, bAt + at));
-    }
-  }
-
-  /** y = gate / (1 + exp(-gate)) * up; {@code powers} holds 4 KiB of scratch. */
-  static void siluMul(
-      MemorySegment gate,
-      long gateAt,
-      MemorySegment up,
-      long upAt,
-      int n,
-      MemorySegment y,
-      long yAt,
-      MemorySegment powers) {
+  /** y = gate / (1 + exp(-gate)) * up; {@code y} is scratch with room for {@link #SILU_RUN}, and n at most that. */
+  static void siluMul(MemorySegment gate, long gateAt, MemorySegment up, long upAt, int n, MemorySegment y) {
     int whole = n / Lanes.COUNT * Lanes.COUNT;
-    for (int j = 0; j < whole; j += SILU_RUN) {
-      int run = Math.min(SILU_RUN, whole - j);
-      Exponential.powers(gate, gateAt + 4L * j, run, -1, 0, powers, 0);
-      gated(gate, gateAt + 4L * j, powers, up, upAt + 4L * j, run, y, yAt + 4L * j);
-    }
+    Exponential.powers(gate, gateAt, whole, -1, 0, y, 0);
+    gated(gate, gateAt, up, upAt, whole, y);
     for (int j = whole; j < n; j++) {
       long at = 4L * j;
       float g = gate.get(JAVA_FLOAT, gateAt + at);
-      y.set(JAVA_FLOAT, yAt + at, (float) (g / (1 + Math.exp(-g))) * up.get(JAVA_FLOAT, upAt + at));
+      y.set(JAVA_FLOAT, at, (float) (g / (1 + Math.exp(-g))) * up.get(JAVA_FLOAT, upAt + at));
     }
   }
 
-  /** y = gate / (1 + power) * up, whole vectors. */
-  private static void gated(
-      MemorySegment gate,
-      long gateAt,
-      MemorySegment powers,
-      MemorySegment up,
-      long upAt,
-      int n,
-      MemorySegment y,
-      long yAt) {
+  /** y = gate / (1 + y) * up, whole vectors. */
+  private static void gated(MemorySegment gate, long gateAt, MemorySegment up, long upAt, int n, MemorySegment y) {
     for (int j = 0; j < n; j += Lanes.COUNT) {
       long at = 4L * j;
-      FloatVector divisor = fromMemorySegment(FLOATS, powers, at, ORDER).add(1f);
+      FloatVector divisor = fromMemorySegment(FLOATS, y, at, ORDER).add(1f);
       FloatVector share = fromMemorySegment(FLOATS, gate, gateAt + at, ORDER).div(divisor);
-      share.mul(fromMemorySegment(FLOATS, up, upAt + at, ORDER)).intoMemorySegment(y, yAt + at, ORDER);
+      share.mul(fromMemorySegment(FLOATS, up, upAt + at, ORDER)).intoMemorySegment(y, at, ORDER);
     }
-  }
-
-  /** y = softmax(x * scale); {@code lanes} holds one vector of scratch. */
-  static void softmax(
-      MemorySegment x, long xAt, float scale, int n, MemorySegment y, long yAt, MemorySegment lanes) {
-    powers(x, xAt, scale, largest(x, xAt, scale, n), n, y, yAt);
-    divide(y, yAt, total(y, yAt, n, lanes), n);
-  }
-
-  /** y = exp(x * scale - max). */
-  private static void powers(MemorySegment x, long xAt, float scale, float max, int n, MemorySegment y, long yAt) {
-    int whole = n / Lanes.COUNT * Lanes.COUNT;
-    Exponential.powers(x, xAt, whole, scale, max, y, yAt);
-    for (int j = whole; j < n; j++) {
-      y.set(JAVA_FLOAT, yAt + 4L * j, (float) Math.exp(x.get(JAVA_FLOAT, xAt + 4L * j) * scale - max));
-    }
-  }
-
-  private static float total(MemorySegment y, long yAt, int n, MemorySegment lanes) {
-    FloatVector sums = FloatVector.zero(FLOATS);
-    int j = 0;
-    for (; j + Lanes.COUNT <= n; j += Lanes.COUNT) {
-      sums = sums.add(fromMemorySegment(FLOATS, y, yAt + 4L * j, ORDER));
-    }
-    sums.intoMemorySegment(lanes, 0, ORDER);
-    return sum(lanes, 0, Lanes.COUNT) + sum(y, yAt + 4L * j, n - j);
   }
 
   /** The largest x * scale. */
@@ -165,15 +106,5 @@ final class VectorRows {
       max = Math.max(max, x.get(JAVA_FLOAT, xAt + 4L * j) * scale);
     }
     return max;
-  }
-
-  private static void divide(MemorySegment y, long yAt, float divisor, int n) {
-    int j = 0;
-    for (; j + Lanes.COUNT <= n; j += Lanes.COUNT) {
-      fromMemorySegment(FLOATS, y, yAt + 4L * j, ORDER).div(divisor).intoMemorySegment(y, yAt + 4L * j, ORDER);
-    }
-    for (; j < n; j++) {
-      y.set(JAVA_FLOAT, yAt + 4L * j, y.get(JAVA_FLOAT, yAt + 4L * j) / divisor);
-    }
   }
 }

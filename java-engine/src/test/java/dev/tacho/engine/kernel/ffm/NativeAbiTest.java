@@ -40,9 +40,7 @@ class NativeAbiTest {
           NativeStructs.KvWrite.LAYOUT,
           NativeStructs.Attention.LAYOUT,
           NativeStructs.KvCopyBlocks.LAYOUT,
-          NativeStructs.SiluMul.LAYOUT,
-          NativeStructs.Add.LAYOUT,
-          NativeStructs.Softmax.LAYOUT);
+          NativeStructs.SiluMul.LAYOUT);
 
   private static final Properties ABI = new Properties();
 

@@ -132,7 +132,7 @@ class NativeLibraryTest {
   void anotherAbiVersionIsRefused() {
     assertThatThrownBy(() -> NativeLibrary.checkVersion(NativeAbi.ABI_VERSION + 1))
         .hasMessage(
-            "the native library has ABI version 3, this build needs 2: use a library of the same release");
+            "the native library has ABI version 4, this build needs 3: use a library of the same release");
   }
 
   @Test
