@@ -275,6 +275,35 @@ TEST_P(MatmulTest, PackingReadsSourcesOfAnyAlignment) {
     }
 }
 
+/* FNV-1a of 20 rows that are packed, of a fixed content. */
+uint64_t packed_hash(int32_t isa, int32_t dtype, int64_t k) {
+    std::vector<uint8_t> rows(static_cast<size_t>(20 * row_bytes(dtype, k)));
+    for (size_t i = 0; i < rows.size(); ++i) {
+        rows[i] = static_cast<uint8_t>(static_cast<uint32_t>(i * 2654435761u) >> 24);
+    }
+    const PackedWeight packed(isa, dtype, 20, k, rows.data());
+    int64_t bytes = 0;
+    EXPECT_EQ(TACHO_OK, tacho_weight_bytes(isa, dtype, 20, k, &bytes));
+    uint64_t hash = 0xcbf29ce484222325;
+    for (int64_t i = 0; i < bytes; ++i) {
+        hash = (hash ^ static_cast<const uint8_t*>(packed.data())[i]) * 0x100000001b3;
+    }
+    return hash;
+}
+
+/* The values are those of packing element by element, as weights.h draws it. */
+TEST_P(MatmulTest, PackedBytesAreThoseOfTheLayout) {
+    const bool bfloat_pairs = isa() == TACHO_ISA_AVX512_BF16;
+    const bool code_pairs = isa() == TACHO_ISA_AVX2 || isa() == TACHO_ISA_AVX512;
+    EXPECT_EQ(0xf8b4d666622d27f3, packed_hash(isa(), TACHO_DTYPE_F32, 549));
+    EXPECT_EQ(0x68c302c3d832ff54, packed_hash(isa(), TACHO_DTYPE_F16, 549));
+    EXPECT_EQ(bfloat_pairs ? 0xb1ce79833b114838 : 0x68c302c3d832ff54, packed_hash(isa(), TACHO_DTYPE_BF16, 549));
+    EXPECT_EQ(code_pairs ? 0xedc04bbeacaaef8f : 0x262dcb11dfd28f1f, packed_hash(isa(), TACHO_DTYPE_Q8_0, 544));
+    EXPECT_EQ(0xdcfd6c6ab0b2c2eb, packed_hash(isa(), TACHO_DTYPE_Q4_0, 544));
+    EXPECT_EQ(0x83e2dc4854af3f9c, packed_hash(isa(), TACHO_DTYPE_Q4_K, 768));
+    EXPECT_EQ(0x3bf70dccbc8a859a, packed_hash(isa(), TACHO_DTYPE_Q6_K, 768));
+}
+
 TACHO_SEEDED_TESTS(MatmulTest, 12);
 
 }  // namespace

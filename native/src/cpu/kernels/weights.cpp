@@ -2,6 +2,7 @@
 #include "weights.h"
 
 #include "blocks.h"
+#include "transpose.h"
 
 namespace tacho {
 namespace TACHO_ISA_NAMESPACE {
@@ -35,139 +36,7 @@ TACHO_INLINE int high_shift(int64_t k) {
     return static_cast<int>(k % 16 / 4 * 2);
 }
 
-/* ---- packing ----------------------------------------------------------------------------------------------------- */
-
-TACHO_INLINE uint32_t word_at(const uint8_t* from) {
-    uint32_t word;
-    __builtin_memcpy(&word, from, sizeof word);
-    return word;
-}
-
-/* Puts the codes of one row into a block of nibbles, as words of four k. */
-TACHO_INLINE void put_nibbles(const uint8_t (&code)[kQuantBlock], int64_t row, uint8_t* codes) {
-    for (int64_t k = 0; k < kQuantBlock; k += 8) {
-        const uint32_t word = word_at(code + k) | word_at(code + k + 4) << 4;
-        __builtin_memcpy(codes + nibble_offset(k, row), &word, sizeof word);
-    }
-}
-
-void put_block(const BlockQ8_0& block, int64_t index, int64_t row, UnitQ8_0* units) {
-    UnitQ8_0& unit = units[index / 2];
-    unit.scale[index % 2][row] = block.scale;
-    constexpr int64_t together = kWideProducts ? 2 : 4;
-    constexpr uint32_t offset = kWideProducts ? 0 : 0x80808080; /* adds 128 to each byte */
-    uint8_t code[kQuantBlock];
-    block.raw_codes(0, code);
-    for (int64_t k = 0; k < kQuantBlock; k += 4) {
-        const uint32_t word = word_at(code + k) ^ offset;
-        const auto* bytes = reinterpret_cast<const uint8_t*>(&word);
-        for (int64_t i = 0; i < 4; i += together) {
-            __builtin_memcpy(unit.codes[index % 2] + q8_offset(k + i, row), bytes + i, together);
-        }
-    }
-}
-
-void put_block(const BlockQ4_0& block, int64_t index, int64_t row, UnitQ4_0* units) {
-    UnitQ4_0& unit = units[index / 2];
-    unit.scale[index % 2][row] = block.scale;
-    uint8_t code[kQuantBlock];
-    block.raw_codes(0, code);
-    put_nibbles(code, row, unit.codes[index % 2]);
-}
-
-void put_block(const BlockQ4_K& block, int64_t index, int64_t row, UnitQ4_K* units) {
-    UnitQ4_K& unit = units[index];
-    unit.scale[row] = block.scale;
-    unit.min[row] = block.min;
-    for (int64_t s = 0; s < 8; ++s) {
-        auto& part = unit.part[s / 2];
-        part.sub_scale[s % 2][row] = static_cast<uint8_t>(block.sub_scale(s));
-        part.sub_min[s % 2][row] = static_cast<uint8_t>(block.sub_min(s));
-        uint8_t code[kQuantBlock];
-        block.raw_codes(s, code);
-        put_nibbles(code, row, part.codes[s % 2]);
-    }
-}
-
-void put_block(const BlockQ6_K& block, int64_t index, int64_t row, UnitQ6_K* units) {
-    UnitQ6_K& unit = units[index];
-    unit.scale[row] = block.scale;
-    for (int64_t s = 0; s < 16; ++s) {
-        unit.part[s / 4].sub_scale[s % 4][row] = block.sub_scale[s];
-    }
-    for (int64_t s = 0; s < 8; ++s) {
-        auto& to = unit.part[s / 2].block[s % 2];
-        uint8_t code[kQuantBlock];
-        block.raw_codes(s, code);
-        for (int64_t k = 0; k < kQuantBlock; k += 16) {
-            uint32_t word = 0;
-            for (int64_t r = 0; r < 4; ++r) {
-                word |= (word_at(code + k + 4 * r) >> 4 & 0x03030303) << (2 * r);
-            }
-            __builtin_memcpy(to.high + high_offset(k, row), &word, sizeof word);
-        }
-        for (uint8_t& c : code) {
-            c &= 15;
-        }
-        put_nibbles(code, row, to.codes);
-    }
-}
-
-/* Packs the rows of one panel; source is their first row in file layout, at any alignment. */
-template <class Element>
-void pack_elements(const uint8_t* source, int64_t rows, int64_t k, int64_t together, Element* packed) {
-    const int64_t padded = (k + together - 1) / together * together;
-    for (int64_t i = 0; i < padded; ++i) {
-        for (int64_t row = 0; row < kPanelRows; ++row) {
-            Element element = {};
-            if (row < rows && i < k) {
-                __builtin_memcpy(&element, source + (row * k + i) * static_cast<int64_t>(sizeof element),
-                                 sizeof element);
-            }
-            packed[i / together * together * kPanelRows + row * together + i % together] = element;
-        }
-    }
-}
-
-template <class Block, class Unit>
-void pack_blocks(const uint8_t* source, int64_t rows, int64_t k, Unit* packed) {
-    const int64_t blocks = k / Block::kElements;
-    if (rows < kPanelRows || k % Unit::kElements != 0) {
-        __builtin_memset(packed, 0, static_cast<unsigned long>(panel_units(packed, k)) * sizeof *packed);
-    }
-    for (int64_t b = 0; b < blocks; ++b) {
-        for (int64_t row = 0; row < rows; ++row) {
-            Block block;
-            __builtin_memcpy(&block, source + (row * blocks + b) * static_cast<int64_t>(sizeof block), sizeof block);
-            put_block(block, b, row, packed);
-        }
-    }
-}
-
-void pack_panel(const uint8_t* source, int64_t rows, int64_t k, float* packed) {
-    pack_elements(source, rows, k, 1, packed);
-}
-void pack_panel(const uint8_t* source, int64_t rows, int64_t k, Half* packed) {
-    pack_elements(source, rows, k, 1, packed);
-}
-inline void pack_panel(const uint8_t* source, int64_t rows, int64_t k, BFloat* packed) {
-    pack_elements(source, rows, k, 1, packed);
-}
-inline void pack_panel(const uint8_t* source, int64_t rows, int64_t k, BFloatPair* packed) {
-    pack_elements(source, rows, k, 2, reinterpret_cast<BFloat*>(packed));
-}
-void pack_panel(const uint8_t* source, int64_t rows, int64_t k, UnitQ8_0* packed) {
-    pack_blocks<BlockQ8_0>(source, rows, k, packed);
-}
-void pack_panel(const uint8_t* source, int64_t rows, int64_t k, UnitQ4_0* packed) {
-    pack_blocks<BlockQ4_0>(source, rows, k, packed);
-}
-void pack_panel(const uint8_t* source, int64_t rows, int64_t k, UnitQ4_K* packed) {
-    pack_blocks<BlockQ4_K>(source, rows, k, packed);
-}
-void pack_panel(const uint8_t* source, int64_t rows, int64_t k, UnitQ6_K* packed) {
-    pack_blocks<BlockQ6_K>(source, rows, k, packed);
-}
+/* ---- rows as they lie in a file --------------------------------------------------------------------------------- */
 
 int64_t file_bytes(const float*, int64_t k) {
     return k * 4;
@@ -189,6 +58,185 @@ int64_t file_bytes(const UnitQ4_K*, int64_t k) {
 }
 int64_t file_bytes(const UnitQ6_K*, int64_t k) {
     return k / BlockQ6_K::kElements * static_cast<int64_t>(sizeof(BlockQ6_K));
+}
+
+/* ---- packing ----------------------------------------------------------------------------------------------------- */
+
+constexpr int64_t kTileBytes = 16 * kPanelRows;
+
+/* Codes in [0, 15] of k 0..15 and 16..31 of a row as one row of a block of nibbles. */
+TACHO_INLINE Bytes16 nibble_row(Bytes16 first, Bytes16 second) {
+    return even_words(first, second) | odd_words(first, second) << 4;
+}
+
+/* One block of each row of a panel, `distance` bytes apart. `Full` is whether all 16 rows are there; what is missing
+ * counts as zeros. */
+template <class Block, bool Full>
+class BlockColumn {
+  public:
+    TACHO_INLINE BlockColumn(const uint8_t* source, int64_t rows, int64_t distance)
+        : source_(source), rows_(rows), distance_(distance) {}
+
+    template <class Body>
+    TACHO_INLINE void each(Body body) const {
+        const int64_t rows = Full ? kPanelRows : rows_;
+        for (int64_t row = 0; row < rows; ++row) {
+            body(row, block(row));
+        }
+    }
+
+    /* Turns the 16 bytes that body gives of each block. */
+    template <int width, class Body>
+    TACHO_INLINE void turn(uint8_t* to, Body body) const {
+        transpose<width>([&](int64_t row) { return Full || row < rows_ ? body(block(row)) : Bytes16{}; }, to);
+    }
+
+  private:
+    TACHO_INLINE const Block& block(int64_t row) const {
+        return *reinterpret_cast<const Block*>(source_ + row * distance_);
+    }
+
+    const uint8_t* source_;
+    int64_t rows_;
+    int64_t distance_;
+};
+
+/* Turns the codes from element 32 i into a block of nibbles. */
+template <class Block, bool Full>
+TACHO_INLINE void put_nibbles(const BlockColumn<Block, Full>& column, int64_t i, uint8_t* to) {
+    column.template turn<4>(to, [&](const Block& block) {
+        Bytes16 first;
+        Bytes16 second;
+        block.nibbles(i, first, second);
+        return nibble_row(first, second);
+    });
+}
+
+template <bool Full>
+TACHO_INLINE void put_column(const BlockColumn<BlockQ8_0, Full>& column, int64_t index, UnitQ8_0* units) {
+    UnitQ8_0& unit = units[index / 2];
+    column.each([&](int64_t row, const BlockQ8_0& block) { unit.scale[index % 2][row] = block.scale.value(); });
+    constexpr int width = kWideProducts ? 2 : 4;
+    constexpr uint8_t offset = kWideProducts ? 0 : 128;
+    for (int64_t part = 0; part < 2; ++part) {
+        column.template turn<width>(unit.codes[index % 2] + part * kTileBytes, [&](const BlockQ8_0& block) {
+            return load_bytes(block.code + part * 16) ^ offset;
+        });
+    }
+}
+
+template <bool Full>
+TACHO_INLINE void put_column(const BlockColumn<BlockQ4_0, Full>& column, int64_t index, UnitQ4_0* units) {
+    UnitQ4_0& unit = units[index / 2];
+    column.each([&](int64_t row, const BlockQ4_0& block) { unit.scale[index % 2][row] = block.scale.value(); });
+    put_nibbles(column, 0, unit.codes[index % 2]);
+}
+
+template <bool Full>
+TACHO_INLINE void put_column(const BlockColumn<BlockQ4_K, Full>& column, int64_t index, UnitQ4_K* units) {
+    UnitQ4_K& unit = units[index];
+    column.each([&](int64_t row, const BlockQ4_K& block) {
+        unit.scale[row] = block.scale.value();
+        unit.min[row] = block.min.value();
+        for (int64_t s = 0; s < 8; ++s) {
+            unit.part[s / 2].sub_scale[s % 2][row] = static_cast<uint8_t>(block.sub_scale(s));
+            unit.part[s / 2].sub_min[s % 2][row] = static_cast<uint8_t>(block.sub_min(s));
+        }
+    });
+#pragma GCC unroll 8
+    for (int64_t s = 0; s < 8; ++s) {
+        put_nibbles(column, s, unit.part[s / 2].codes[s % 2]);
+    }
+}
+
+template <bool Full>
+TACHO_INLINE void put_column(const BlockColumn<BlockQ6_K, Full>& column, int64_t index, UnitQ6_K* units) {
+    UnitQ6_K& unit = units[index];
+    __builtin_memset(unit.unused, 0, sizeof unit.unused);
+    column.each([&](int64_t row, const BlockQ6_K& block) {
+        unit.scale[row] = block.scale.value();
+        for (int64_t s = 0; s < 16; ++s) {
+            unit.part[s / 4].sub_scale[s % 4][row] = block.sub_scale[s];
+        }
+    });
+#pragma GCC unroll 8
+    for (int64_t s = 0; s < 8; ++s) {
+        auto& to = unit.part[s / 2].block[s % 2];
+        put_nibbles(column, s, to.codes);
+#pragma GCC unroll 2
+        for (int64_t part = 0; part < 2; ++part) {
+            uint8_t bits[4][kTileBytes / 4]; /* word r of each row; goes to bits 2 r and 2 r + 1 */
+            column.template turn<4>(bits[0], [&](const BlockQ6_K& block) { return block.high_bits(s, part); });
+            for (int64_t i = 0; i < kTileBytes / 4; ++i) {
+                to.high[part * kTileBytes / 4 + i] =
+                    static_cast<uint8_t>(bits[0][i] | bits[1][i] << 2 | bits[2][i] << 4 | bits[3][i] << 6);
+            }
+        }
+    }
+}
+
+/* Packs the rows of one panel; source is their first row in file layout, at any alignment. `width` bytes of a row stay
+ * together. */
+template <int width>
+void pack_elements(const uint8_t* source, int64_t rows, int64_t row_bytes, uint8_t* packed) {
+    int64_t at = 0;
+    if (rows == kPanelRows) {
+        for (; at + 16 <= row_bytes; at += 16) {
+            transpose<width>([&](int64_t row) { return load_bytes(source + row * row_bytes + at); },
+                             packed + at * kPanelRows);
+        }
+    }
+    for (; at < row_bytes; at += 16) {
+        const int64_t bytes = smaller(16, row_bytes - at);
+        uint8_t tile[kTileBytes];
+        transpose<width>(
+            [&](int64_t row) {
+                return row < rows ? load_bytes(source + row * row_bytes + at, bytes) : Bytes16{};
+            },
+            tile);
+        const int64_t words = (bytes + width - 1) / width;
+        __builtin_memcpy(packed + at * kPanelRows, tile, static_cast<unsigned long>(words * width * kPanelRows));
+    }
+}
+
+template <class Block, bool Full, class Unit>
+void pack_columns(const uint8_t* source, int64_t rows, int64_t blocks, Unit* packed) {
+    const auto block_bytes = static_cast<int64_t>(sizeof(Block));
+    for (int64_t b = 0; b < blocks; ++b) {
+        put_column(BlockColumn<Block, Full>(source + b * block_bytes, rows, blocks * block_bytes), b, packed);
+    }
+}
+
+template <class Block, class Unit>
+void pack_blocks(const uint8_t* source, int64_t rows, int64_t k, Unit* packed) {
+    const int64_t blocks = k / Block::kElements;
+    if (rows < kPanelRows || k % Unit::kElements != 0) {
+        __builtin_memset(packed, 0, static_cast<unsigned long>(panel_units(packed, k)) * sizeof *packed);
+    }
+    if (rows == kPanelRows) {
+        pack_columns<Block, true>(source, rows, blocks, packed);
+    } else {
+        pack_columns<Block, false>(source, rows, blocks, packed);
+    }
+}
+
+/* Elements, or pairs of them, as they are. */
+template <class Element>
+void pack_panel(const uint8_t* source, int64_t rows, int64_t k, Element* packed) {
+    pack_elements<static_cast<int>(sizeof *packed)>(source, rows, file_bytes(packed, k),
+                                                    reinterpret_cast<uint8_t*>(packed));
+}
+void pack_panel(const uint8_t* source, int64_t rows, int64_t k, UnitQ8_0* packed) {
+    pack_blocks<BlockQ8_0>(source, rows, k, packed);
+}
+void pack_panel(const uint8_t* source, int64_t rows, int64_t k, UnitQ4_0* packed) {
+    pack_blocks<BlockQ4_0>(source, rows, k, packed);
+}
+void pack_panel(const uint8_t* source, int64_t rows, int64_t k, UnitQ4_K* packed) {
+    pack_blocks<BlockQ4_K>(source, rows, k, packed);
+}
+void pack_panel(const uint8_t* source, int64_t rows, int64_t k, UnitQ6_K* packed) {
+    pack_blocks<BlockQ6_K>(source, rows, k, packed);
 }
 
 template <class Unit>
