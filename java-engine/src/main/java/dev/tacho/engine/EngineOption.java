@@ -36,7 +36,11 @@ public enum EngineOption {
       "128",
       "sequences that run at the same time at most; if not set, never above max-num-batched-tokens"),
   /** The token budget of a step. */
-  MAX_NUM_BATCHED_TOKENS("max-num-batched-tokens", Type.COUNT, "2048", "tokens that one step computes at most"),
+  MAX_NUM_BATCHED_TOKENS(
+      "max-num-batched-tokens",
+      Type.COUNT,
+      "512",
+      "tokens that one step computes at most; bounds how long running requests wait for a prompt"),
   /** How much of a step one long prompt may take. */
   LONG_PREFILL_TOKEN_THRESHOLD(
       "long-prefill-token-threshold",

@@ -25,7 +25,7 @@ class EngineConfigTest {
     assertThat(config.servedModelName()).isEqualTo("tales");
     assertThat(config.maxModelLen()).isEmpty();
     assertThat(config.maxNumSeqs()).isEqualTo(128);
-    assertThat(config.maxNumBatchedTokens()).isEqualTo(2048);
+    assertThat(config.maxNumBatchedTokens()).isEqualTo(512);
     assertThat(config.enableChunkedPrefill()).isTrue();
     assertThat(config.enablePrefixCaching()).isTrue();
     assertThat(config.schedulingPolicy()).isEqualTo("fcfs");
