@@ -16,7 +16,6 @@ import dev.tacho.engine.model.RunnerLimits;
 import dev.tacho.engine.model.Weights;
 import dev.tacho.engine.parallel.CpuBudget;
 import dev.tacho.engine.parallel.WorkerTeam;
-import dev.tacho.engine.token.Tokenizer;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -46,10 +45,18 @@ final class ModelLoader {
 
   /** See {@link Engine#open(EngineConfig)}. */
   static LoadedModel load(EngineConfig config) {
-    try (CloseStack taken = new CloseStack();
-        GgufFile file = GgufFile.open(config.model())) {
+    try (GgufFile file = GgufFile.open(config.model())) {
       ModelConfig model = ModelConfig.of(file);
       int maxModelLen = checkedMaxModelLen(config, model.contextLength());
+      try (TokenizerLoad tokenizer = new TokenizerLoad(file)) {
+        return load(config, file, model, maxModelLen, tokenizer);
+      }
+    }
+  }
+
+  private static LoadedModel load(
+      EngineConfig config, GgufFile file, ModelConfig model, int maxModelLen, TokenizerLoad tokenizer) {
+    try (CloseStack taken = new CloseStack()) {
       KernelSelection selection = KernelSelection.select(kernelsWord(config));
       List<CpuShare> shares = CpuShare.divide(config.dataParallelSize(), config.threads(), CpuBudget.read());
       shares.forEach(taken::push);
@@ -84,7 +91,8 @@ final class ModelLoader {
               new MemorySize(plan.kvBytes()),
               new MemorySize(plan.workspaceBytes()));
       LOG.info("{}: {}", info.modelName(), plan.inWords());
-      LoadedModel loaded = take(config, file, model, selection.kernels(), layout, limits, plan, info, shares);
+      LoadedModel loaded =
+          take(config, file, model, tokenizer, selection.kernels(), layout, limits, plan, info, shares);
       taken.release();
       log(config, info);
       return loaded;
@@ -95,6 +103,7 @@ final class ModelLoader {
       EngineConfig config,
       GgufFile file,
       ModelConfig model,
+      TokenizerLoad tokenizer,
       Kernels kernels,
       KvLayout layout,
       RunnerLimits limits,
@@ -102,7 +111,6 @@ final class ModelLoader {
       EngineInfo info,
       List<CpuShare> shares) {
     try (CloseStack taken = new CloseStack()) {
-      TokenizerCodec codec = taken.push(new TokenizerCodec(Tokenizer.of(file), model.vocabSize()));
       List<WorkerTeam> teams = new ArrayList<>();
       for (int rank = 0; rank < shares.size(); rank++) {
         String name = shares.size() == 1 ? TEAM_NAME : TEAM_NAME + "-" + rank;
@@ -111,6 +119,7 @@ final class ModelLoader {
       }
       Weights weights =
           taken.push(weights(config, file, model, kernels, teams.getFirst()));
+      TokenizerCodec codec = taken.push(new TokenizerCodec(tokenizer.take(), model.vocabSize()));
       List<EngineParts> engines = new ArrayList<>();
       for (int rank = 0; rank < shares.size(); rank++) {
         KvMemory cache = taken.push(new KvMemory(layout, plan.kvBlocks(), kernels));
