@@ -1,11 +1,12 @@
 /*
  * The two products of attention: a tile of R rows (a query with one of its heads) against P panels of sixteen.
  *
- *   scores   [R][P blocks of 16 keys]    sum over the head of q * K, from d = 0 on
- *   values   [R][P times 16 elements]    += sum over keys, ascending, of weight * V
+ *   scores   [R][P blocks of 16 keys]    sum over the head of q * K, from d = 0 on; with scales, of each group of
+ *                                        elements first, and then of scale * group
+ *   values   [R][P times 16 elements]    += sum over keys, ascending, of weight (* scale) * V
  *
- * An element is one chain of fma in that order whatever R and P are: the tile in which a row lies never changes its
- * bits.
+ * An element is the same chains of fma in that order whatever R and P are: the tile in which a row lies never changes
+ * its bits.
  */
 #ifndef TACHO_CPU_KERNELS_ATTENTION_TILE_H
 #define TACHO_CPU_KERNELS_ATTENTION_TILE_H
@@ -22,20 +23,21 @@ namespace {
 /* Keys of a chunk: scores of that many are held at once. */
 constexpr int64_t kChunkKeys = 128;
 constexpr int64_t kChunkBlocks = kChunkKeys / kBlockTokens;
+constexpr int64_t kLineBytes = 64;
 
 #if defined(__AVX512F__)
 constexpr int kAttentionRows = 6;
-constexpr int attention_panels(int rows, bool scaled) {
-    return rows > 6 ? 2 : rows > 4 && scaled ? 2 : 4;
+constexpr int attention_panels(int rows) {
+    return rows > 6 ? 2 : 4;
 }
 #elif defined(__AVX2__)
 constexpr int kAttentionRows = 6;
-constexpr int attention_panels(int rows, bool) {
+constexpr int attention_panels(int rows) {
     return rows == 1 ? 4 : rows <= 3 ? 2 : 1;
 }
 #else
 constexpr int kAttentionRows = 4;
-constexpr int attention_panels(int, bool) {
+constexpr int attention_panels(int) {
     return 1;
 }
 #endif
@@ -74,6 +76,23 @@ TACHO_INLINE void multiply(Vec (&sum)[R][P], const Vec (&panel)[P], const float*
     }
 }
 
+/* What a group of elements adds to the scores from `at` on: sum[..][p]; the first group writes them. */
+template <int R, int P, class E>
+TACHO_INLINE void put_scores(const PlainPanel<E>&, int64_t, const Vec (&sum)[R][P], int p, float (*scores)[kChunkKeys],
+                             int64_t at) {
+    TACHO_UNROLL for (int r = 0; r < R; ++r) {
+        store(scores[r] + at, sum[r][p]);
+    }
+}
+template <int R, int P>
+TACHO_INLINE void put_scores(const ScaledPanel& panel, int64_t group, const Vec (&sum)[R][P], int p,
+                             float (*scores)[kChunkKeys], int64_t at) {
+    const Vec scale = panel.scale(group);
+    TACHO_UNROLL for (int r = 0; r < R; ++r) {
+        store(scores[r] + at, fma(sum[r][p], scale, group == 0 ? zero() : load(scores[r] + at)));
+    }
+}
+
 /* scores[r][16 b ..] of the blocks [block, block + P). */
 template <int R, int P, bool kFetch, class Panel>
 TACHO_INLINE void score_tile(const Chunk<Panel>& chunk, int64_t block, const float* const (&q)[R], int64_t head_dim,
@@ -84,28 +103,26 @@ TACHO_INLINE void score_tile(const Chunk<Panel>& chunk, int64_t block, const flo
         k[p] = chunk.keys[block + p];
         next[p] = static_cast<const char*>(chunk.next_keys[block + p].address());
     }
-    Vec sum[R][P];
-    clear(sum);
-    for (int64_t group = 0; group < head_dim; group += kScaleElements) {
-        typename Panel::Scale scale[P];
-        TACHO_UNROLL for (int p = 0; p < P; ++p) {
-            scale[p] = k[p].key_scale(group);
-        }
-        const int64_t end = smaller(group + kScaleElements, head_dim);
+    const int64_t group_elements = Panel::kScaled ? kScaleElements : head_dim;
+    for (int64_t group = 0; group < head_dim; group += group_elements) {
+        Vec sum[R][P];
+        clear(sum);
+        const int64_t end = smaller(group + group_elements, head_dim);
         for (int64_t d = group; d < end; ++d) {
+            const int64_t at = d * kBlockTokens * Panel::kElementBytes;
             Vec panel[P];
             TACHO_UNROLL for (int p = 0; p < P; ++p) {
-                panel[p] = k[p].key(d, scale[p]);
-                if constexpr (kFetch) {
-                    __builtin_prefetch(next[p] + d * kBlockTokens * Panel::kElementBytes, 0, 2);
+                panel[p] = k[p].key(d);
+            }
+            if (kFetch && (!Panel::kScaled || at % kLineBytes == 0)) {
+                TACHO_UNROLL for (int p = 0; p < P; ++p) {
+                    __builtin_prefetch(next[p] + at, 0, 2);
                 }
             }
             multiply(sum, panel, q, d);
         }
-    }
-    TACHO_UNROLL for (int r = 0; r < R; ++r) {
         TACHO_UNROLL for (int p = 0; p < P; ++p) {
-            store(scores[r] + (block + p) * kBlockTokens, sum[r][p]);
+            put_scores(k[p], group, sum, p, scores, (block + p) * kBlockTokens);
         }
     }
 }
@@ -114,7 +131,7 @@ TACHO_INLINE void score_tile(const Chunk<Panel>& chunk, int64_t block, const flo
 template <int R, bool kFetch, class Panel>
 TACHO_INLINE void score_blocks(const Chunk<Panel>& chunk, int64_t first, int64_t last, const float* const (&q)[R],
                                int64_t head_dim, float (*scores)[kChunkKeys]) {
-    constexpr int P = attention_panels(R, Panel::kScaled);
+    constexpr int P = attention_panels(R);
     int64_t block = first;
     for (; block + P <= last; block += P) {
         score_tile<R, P, kFetch>(chunk, block, q, head_dim, scores);
@@ -132,10 +149,51 @@ TACHO_INLINE void load_value(Vec (&value)[P], const Panel& panel, int64_t token,
     }
 }
 
+/* The weights that V's elements [d, d + 16 P) are multiplied with: of[r], or with scales, of[r] times those. */
+template <class Panel, int R, int P>
+struct ValueWeights {
+    const float* const (&of)[R];
+
+    TACHO_INLINE ValueWeights(const Chunk<Panel>&, int64_t, int64_t, const float* const (&weights)[R], int64_t)
+        : of(weights) {}
+    TACHO_INLINE void add_products(Vec (&sum)[R][P], const Vec (&value)[P], int64_t key) const {
+        multiply(sum, value, of, key);
+    }
+};
+template <int R, int P>
+struct ValueWeights<ScaledPanel, R, P> {
+    static constexpr int kGroups = P > 2 ? P / 2 : 1; /* of two times 16 elements; d begins one if P > 1 */
+    alignas(64) float of[kGroups][R][kChunkKeys];
+
+    TACHO_INLINE ValueWeights(const Chunk<ScaledPanel>& chunk, int64_t first, int64_t last,
+                              const float* const (&weights)[R], int64_t d) {
+        for (int64_t block = first / kBlockTokens; block * kBlockTokens < last; ++block) {
+            const int64_t at = block * kBlockTokens;
+            for (int g = 0; g < kGroups; ++g) {
+                const Vec scale = chunk.values[block].scale(d + g * kScaleElements);
+                for (int r = 0; r < R; ++r) {
+                    store(of[g][r] + at, mul(load(weights[r] + at), scale));
+                }
+            }
+        }
+    }
+    TACHO_INLINE void add_products(Vec (&sum)[R][P], const Vec (&value)[P], int64_t key) const {
+        TACHO_UNROLL for (int r = 0; r < R; ++r) {
+            TACHO_UNROLL for (int g = 0; g < kGroups; ++g) {
+                const Vec factor = broadcast(of[g][r][key]);
+                TACHO_UNROLL for (int p = g * P / kGroups; p < (g + 1) * P / kGroups; ++p) {
+                    sum[r][p] = fma(factor, value[p], sum[r][p]);
+                }
+            }
+        }
+    }
+};
+
 /* out[r][d ..] += weights * V over the keys [first, last) of a chunk; weights[r] are those of the whole chunk. */
 template <int R, int P, bool kWhole, bool kFetch, class Panel>
 TACHO_INLINE void value_tile(const Chunk<Panel>& chunk, int64_t first, int64_t last, const float* const (&weights)[R],
                              int64_t d, float* const (&out)[R]) {
+    const ValueWeights<Panel, R, P> value_weights(chunk, first, last, weights, d);
     Vec sum[R][P];
     TACHO_UNROLL for (int r = 0; r < R; ++r) {
         TACHO_UNROLL for (int p = 0; p < P; ++p) {
@@ -153,11 +211,11 @@ TACHO_INLINE void value_tile(const Chunk<Panel>& chunk, int64_t first, int64_t l
             load_value<P, kWhole>(value, panel, token, d);
             if constexpr (kFetch) {
                 const char* line = next + (token * panel.head_dim + d) * Panel::kElementBytes;
-                TACHO_UNROLL for (int64_t i = 0; i < 16 * P * Panel::kElementBytes; i += 64) {
+                TACHO_UNROLL for (int64_t i = 0; i < 16 * P * Panel::kElementBytes; i += kLineBytes) {
                     __builtin_prefetch(line + i, 0, 2);
                 }
             }
-            multiply(sum, value, weights, key);
+            value_weights.add_products(sum, value, key);
         }
     }
     TACHO_UNROLL for (int r = 0; r < R; ++r) {
@@ -171,7 +229,7 @@ TACHO_INLINE void value_tile(const Chunk<Panel>& chunk, int64_t first, int64_t l
 template <int R, bool kFetch, class Panel>
 TACHO_INLINE void add_values(const Chunk<Panel>& chunk, int64_t first, int64_t last, const float* const (&weights)[R],
                              int64_t head_dim, float* const (&out)[R]) {
-    constexpr int P = attention_panels(R, Panel::kScaled);
+    constexpr int P = attention_panels(R);
     int64_t d = 0;
     for (; d + 16 * P <= head_dim; d += 16 * P) {
         value_tile<R, P, true, kFetch>(chunk, first, last, weights, d, out);

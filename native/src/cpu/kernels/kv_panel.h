@@ -1,7 +1,7 @@
 /*
  * One head of one block of the KV cache, read as floats in registers: sixteen tokens of an element of K, or sixteen
- * elements of a token of V. The layouts are in core/kv_layout.h. A Q8_0 element is code times scale, which a float
- * holds exactly.
+ * elements of a token of V. The layouts are in core/kv_layout.h. Of Q8_0 the codes are read; their scales are multiplied
+ * in where there are fewer numbers: into the scores of a group of elements, and into the weights of V.
  */
 #ifndef TACHO_CPU_KERNELS_KV_PANEL_H
 #define TACHO_CPU_KERNELS_KV_PANEL_H
@@ -17,7 +17,6 @@ namespace {
 template <class E>
 struct PlainPanel {
     using Element = E;
-    struct Scale {};
     static constexpr int64_t kElementBytes = sizeof(E);
     static constexpr bool kScaled = false;
 
@@ -29,10 +28,8 @@ struct PlainPanel {
     }
     TACHO_INLINE const void* address() const { return elements; }
 
-    /* For the elements of K from `d` on, up to the next multiple of kScaleElements. */
-    TACHO_INLINE Scale key_scale(int64_t) const { return {}; }
     /* Element d of the sixteen keys. */
-    TACHO_INLINE Vec key(int64_t d, Scale) const { return load(elements + d * kBlockTokens); }
+    TACHO_INLINE Vec key(int64_t d) const { return load(elements + d * kBlockTokens); }
     /* Elements [d, d + 16) of the value of `token`. */
     TACHO_INLINE Vec value(int64_t token, int64_t d) const { return load(elements + token * head_dim + d); }
     /* The first `count` of them; the others are 0. */
@@ -43,7 +40,6 @@ struct PlainPanel {
 
 /* Panels of Q8_0. */
 struct ScaledPanel {
-    using Scale = Vec;
     static constexpr int64_t kElementBytes = 1;
     static constexpr bool kScaled = true;
 
@@ -57,20 +53,16 @@ struct ScaledPanel {
     }
     TACHO_INLINE const void* address() const { return codes; }
 
-    TACHO_INLINE Vec key_scale(int64_t d) const { return load(scales + d / kScaleElements * kBlockTokens); }
-    TACHO_INLINE Vec key(int64_t d, const Vec& scale) const { return mul(load_int8(codes + d * kBlockTokens), scale); }
-    TACHO_INLINE Vec value_scale(int64_t token, int64_t d) const {
-        return broadcast(to_float(scales[d / kScaleElements * kBlockTokens + token]));
-    }
-    TACHO_INLINE Vec value(int64_t token, int64_t d) const {
-        return mul(load_int8(codes + token * head_dim + d), value_scale(token, d));
-    }
+    /* Of the sixteen tokens: for their elements from `d` on, up to the next multiple of kScaleElements. */
+    TACHO_INLINE Vec scale(int64_t d) const { return load(scales + d / kScaleElements * kBlockTokens); }
+    TACHO_INLINE Vec key(int64_t d) const { return load_int8(codes + d * kBlockTokens); }
+    TACHO_INLINE Vec value(int64_t token, int64_t d) const { return load_int8(codes + token * head_dim + d); }
     TACHO_INLINE Vec value(int64_t token, int64_t d, int64_t count) const {
         int8_t copy[16] = {};
         for (int64_t i = 0; i < count; ++i) {
             copy[i] = codes[token * head_dim + d + i];
         }
-        return mul(load_int8(copy), value_scale(token, d));
+        return load_int8(copy);
     }
 };
 
