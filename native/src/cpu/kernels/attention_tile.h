@@ -179,11 +179,12 @@ struct ValueWeights<ScaledPanel, R, P> {
     }
     TACHO_INLINE void add_products(Vec (&sum)[R][P], const Vec (&value)[P], int64_t key) const {
         TACHO_UNROLL for (int r = 0; r < R; ++r) {
+            Vec factor[kGroups];
             TACHO_UNROLL for (int g = 0; g < kGroups; ++g) {
-                const Vec factor = broadcast(of[g][r][key]);
-                TACHO_UNROLL for (int p = g * P / kGroups; p < (g + 1) * P / kGroups; ++p) {
-                    sum[r][p] = fma(factor, value[p], sum[r][p]);
-                }
+                factor[g] = broadcast(of[g][r][key]);
+            }
+            TACHO_UNROLL for (int p = 0; p < P; ++p) {
+                sum[r][p] = fma(factor[p * kGroups / P], value[p], sum[r][p]);
             }
         }
     }
