@@ -1,6 +1,5 @@
 package dev.tacho.engine.kernel.vector;
 
-import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_FLOAT;
 
 import dev.tacho.engine.kernel.ActivationFormat;
@@ -11,20 +10,19 @@ import dev.tacho.engine.kernel.Kernels;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Rows of activations as the vector kernels read them. Codes are multiplied as floats, which hold every sum of a block
- * exactly, so a block has them in that form too.
+ * Rows of activations as the vector kernels read them. They multiply floats, so a block of codes
+ * has their values in that form too.
  *
  * <pre>
- *   INT8 block, 168 bytes   | int8 code [32] | f32 scale | f32 scale * sum of the codes | f32 code [32] |
+ *   INT8 block, 164 bytes   | int8 code [32] | f32 scale | f32 code * scale [32] |
  * </pre>
  *
  * <p>Stateless.
  */
 final class VectorActivations {
   static final int BLOCK = Int8Quantizer.BLOCK;
-  static final int SUM_OFFSET = Int8Quantizer.BLOCK_BYTES;
-  static final int CODES_OFFSET = SUM_OFFSET + Float.BYTES;
-  static final int BLOCK_BYTES = CODES_OFFSET + BLOCK * Float.BYTES;
+  static final int VALUES_OFFSET = Int8Quantizer.BLOCK_BYTES;
+  static final int BLOCK_BYTES = VALUES_OFFSET + BLOCK * Float.BYTES;
 
   private VectorActivations() {}
 
@@ -54,12 +52,10 @@ final class VectorActivations {
 
   private static void quantize(MemorySegment x, long xAt, MemorySegment block, long at) {
     Int8Quantizer.quantize(x, xAt, block, at);
-    int sum = 0;
+    float scale = Int8Quantizer.scale(block, at);
     for (int i = 0; i < BLOCK; i++) {
-      int code = block.get(JAVA_BYTE, at + i);
-      sum += code;
-      block.set(JAVA_FLOAT, at + CODES_OFFSET + (long) i * Float.BYTES, code);
+      float value = Int8Quantizer.code(block, at, i) * scale;
+      block.set(JAVA_FLOAT, at + VALUES_OFFSET + (long) i * Float.BYTES, value);
     }
-    block.set(JAVA_FLOAT, at + SUM_OFFSET, Int8Quantizer.scale(block, at) * sum);
   }
 }

@@ -36,6 +36,12 @@ final class VectorWeights {
   /** Bytes of one k of a panel as floats. */
   static final int STEP_BYTES = PANEL_ROWS * Float.BYTES;
 
+  /** Bytes of a unit of Q8_0. */
+  static final long BYTES_UNIT = STEP_BYTES + 8L * STEP_BYTES;
+
+  /** Bytes of a unit of Q4_0; Q4_K's have the minima besides. */
+  static final long NIBBLES_UNIT = STEP_BYTES + 4L * STEP_BYTES;
+
   private static final int Q4_OFFSET = 8;
 
   private VectorWeights() {}
@@ -165,60 +171,66 @@ final class VectorWeights {
     return panel + (long) (j / unitElements(dtype)) * unitBytes(dtype);
   }
 
+  /** Where the offset of a unit of nibbles comes from, in bytes behind its scales: Q4_0 takes the scales themselves. */
+  static int offsetAt(DType dtype) {
+    return headBytes(dtype) - STEP_BYTES;
+  }
+
+  /** What it is multiplied by: a value is code * scale + offset, with one rounding. */
+  static float offsetFactor(DType dtype) {
+    return dtype == DType.Q4_0 ? -Q4_OFFSET : -1;
+  }
+
   /**
-   * Writes steps [from, to) of a panel of floats into {@code floats} at {@code at}, [to - from][16].
+   * Writes the values of steps [from, to) of a panel into {@code floats} at {@code at}, [to - from][16]; borders are
+   * those of units.
    */
   static void unpack(
       DType dtype, MemorySegment data, long panel, int from, int to, MemorySegment floats, long at) {
-    long first = panel + (long) from * PANEL_ROWS * dtype.blockBytes();
-    Widening.widen(dtype, data, first, (to - from) * PANEL_ROWS, floats, at);
-  }
-
-  /** Writes the codes of steps [from, to) as floats, [to - from][16]; borders are those of units. */
-  static void unpackCodes(
-      DType dtype, MemorySegment data, long panel, int from, int to, MemorySegment floats, long at) {
+    if (dtype.blockElements() == 1) {
+      long first = panel + (long) from * PANEL_ROWS * dtype.blockBytes();
+      Widening.widen(dtype, data, first, (to - from) * PANEL_ROWS, floats, at);
+      return;
+    }
     int elements = unitElements(dtype);
     for (int j = from; j < to; j += elements) {
-      long codes = head(dtype, panel, j) + headBytes(dtype);
+      long head = head(dtype, panel, j);
       long target = at + (long) (j - from) * STEP_BYTES;
-      if (together(dtype) == 4) {
-        unpackBytes(data, codes, elements, floats, target);
-      } else {
-        unpackNibbles(data, codes, elements, dtype == DType.Q4_0 ? Q4_OFFSET : 0, floats, target);
+      for (int lane = 0; lane < PANEL_ROWS; lane += Lanes.COUNT) {
+        long column = (long) lane * Float.BYTES;
+        if (together(dtype) == 4) {
+          unpackBytes(data, head + column, elements, floats, target + column);
+        } else {
+          unpackNibbles(data, head + column, offsetAt(dtype), offsetFactor(dtype), floats, target + column);
+        }
       }
     }
   }
 
-  private static void unpackBytes(MemorySegment data, long codes, int elements, MemorySegment floats, long at) {
+  private static void unpackBytes(MemorySegment data, long head, int elements, MemorySegment floats, long at) {
+    FloatVector scale = FloatVector.fromMemorySegment(Lanes.FLOATS, data, head, ORDER);
     for (int j = 0; j < elements; j += 4) {
-      for (int lane = 0; lane < PANEL_ROWS; lane += Lanes.COUNT) {
-        long offset = (long) lane * Integer.BYTES;
-        long from = codes + (long) (j / 4) * STEP_BYTES + offset;
-        IntVector words = IntVector.fromMemorySegment(Lanes.INTS, data, from, ORDER);
-        long to = at + (long) j * STEP_BYTES + offset;
-        for (int i = 0; i < 4; i++) {
-          IntVector code =
-              words.lanewise(VectorOperators.LSHL, 24 - 8 * i).lanewise(VectorOperators.ASHR, 24);
-          FloatVector value = (FloatVector) code.convert(VectorOperators.I2F, 0);
-          value.intoMemorySegment(floats, to + (long) i * STEP_BYTES, ORDER);
-        }
+      long from = head + STEP_BYTES + (long) (j / 4) * STEP_BYTES;
+      IntVector words = IntVector.fromMemorySegment(Lanes.INTS, data, from, ORDER);
+      for (int i = 0; i < 4; i++) {
+        IntVector code = words.lanewise(VectorOperators.LSHL, 24 - 8 * i).lanewise(VectorOperators.ASHR, 24);
+        FloatVector value = (FloatVector) code.convert(VectorOperators.I2F, 0);
+        value.mul(scale).intoMemorySegment(floats, at + (long) (j + i) * STEP_BYTES, ORDER);
       }
     }
   }
 
   private static void unpackNibbles(
-      MemorySegment data, long codes, int elements, int offset, MemorySegment floats, long at) {
-    for (int j = 0; j < elements; j += 8) {
-      for (int lane = 0; lane < PANEL_ROWS; lane += Lanes.COUNT) {
-        long column = (long) lane * Integer.BYTES;
-        long from = codes + (long) (j / 8) * STEP_BYTES + column;
-        IntVector words = IntVector.fromMemorySegment(Lanes.INTS, data, from, ORDER);
-        long to = at + (long) j * STEP_BYTES + column;
-        for (int i = 0; i < 8; i++) {
-          IntVector code = words.lanewise(VectorOperators.LSHR, 4 * i).and(15).sub(offset);
-          FloatVector value = (FloatVector) code.convert(VectorOperators.I2F, 0);
-          value.intoMemorySegment(floats, to + (long) i * STEP_BYTES, ORDER);
-        }
+      MemorySegment data, long head, int offsetAt, float factor, MemorySegment floats, long at) {
+    FloatVector scale = FloatVector.fromMemorySegment(Lanes.FLOATS, data, head, ORDER);
+    FloatVector offset = FloatVector.fromMemorySegment(Lanes.FLOATS, data, head + offsetAt, ORDER).mul(factor);
+    for (int j = 0; j < 32; j += 8) {
+      long from = head + offsetAt + STEP_BYTES + (long) (j / 8) * STEP_BYTES;
+      IntVector words = IntVector.fromMemorySegment(Lanes.INTS, data, from, ORDER);
+      for (int i = 0; i < 8; i++) {
+        IntVector code = words.lanewise(VectorOperators.LSHR, 4 * i).and(15);
+        FloatVector value = (FloatVector) code.convert(VectorOperators.I2F, 0);
+        value.fma(scale, offset).intoMemorySegment(floats, at + (long) (j + i) * STEP_BYTES, ORDER);
       }
     }
   }
