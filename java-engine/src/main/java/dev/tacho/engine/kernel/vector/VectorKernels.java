@@ -121,10 +121,13 @@ final class VectorKernels implements Kernels {
     ArgumentChecks.matmul(
         w, weightBytes(w), bias, x, format, VectorActivations.rowBytes(x), m, y, ldy, begin, end);
     ArgumentChecks.writable("scratch", worker.scratch(), VectorInt8Matmul.SCRATCH_BYTES, Float.BYTES);
-    for (int panel = begin; panel < end; panel++) {
-      if (format == ActivationFormat.INT8) {
-        VectorInt8Matmul.panel(w, panel, bias, x, m, y, ldy, accumulate, worker.scratch());
-      } else {
+    if (format == ActivationFormat.INT8) {
+      for (int panel = begin; panel < end; panel += VectorInt8Matmul.PANELS) {
+        int panels = Math.min(VectorInt8Matmul.PANELS, end - panel);
+        VectorInt8Matmul.panels(w, panel, panels, bias, x, m, y, ldy, accumulate, worker.scratch());
+      }
+    } else {
+      for (int panel = begin; panel < end; panel++) {
         VectorMatmul.panel(w, panel, bias, x, m, y, ldy, accumulate, worker.scratch());
       }
     }

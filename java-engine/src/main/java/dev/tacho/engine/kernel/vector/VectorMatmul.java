@@ -50,7 +50,7 @@ final class VectorMatmul {
     long start = panel * VectorWeights.panelBytes(w.dtype(), w.k());
     for (int row = 0; row < m; row += BLOCK_ROWS) {
       int rows = Math.min(BLOCK_ROWS, m - row);
-      clear(scratch, rows);
+      clear(scratch, 0, rows);
       for (int from = 0; from < w.k(); from += RUN) {
         int to = Math.min(from + RUN, w.k());
         long xAt = row * x.rowBytes() + (long) from * Float.BYTES;
@@ -61,14 +61,14 @@ final class VectorMatmul {
           rows(scratch, SUMS_BYTES, to - from, x, xAt, rows, scratch);
         }
       }
-      store(scratch, rows, bias, panel, w.n(), y, (long) row * ldy, ldy, accumulate);
+      store(scratch, 0, rows, bias, panel, w.n(), y, (long) row * ldy, ldy, accumulate);
     }
   }
 
-  static void clear(MemorySegment sums, int rows) {
+  static void clear(MemorySegment sums, long sumsAt, int rows) {
     FloatVector zero = FloatVector.zero(FLOATS);
     for (int i = 0; i < rows * VectorWeights.PANEL_ROWS; i += Lanes.COUNT) {
-      zero.intoMemorySegment(sums, 4L * i, ORDER);
+      zero.intoMemorySegment(sums, sumsAt + 4L * i, ORDER);
     }
   }
 
@@ -174,6 +174,7 @@ final class VectorMatmul {
   /** y = sums + bias (+ y), the columns that exist. */
   static void store(
       MemorySegment sums,
+      long sumsAt,
       int rows,
       @Nullable MemorySegment bias,
       int panel,
@@ -186,7 +187,7 @@ final class VectorMatmul {
     int columns = Math.min(VectorWeights.PANEL_ROWS, n - first);
     for (int row = 0; row < rows; row++) {
       for (int c = 0; c < columns; c++) {
-        float sum = sums.get(JAVA_FLOAT, (long) row * VectorWeights.STEP_BYTES + 4L * c);
+        float sum = sums.get(JAVA_FLOAT, sumsAt + (long) row * VectorWeights.STEP_BYTES + 4L * c);
         float value = bias == null ? sum : sum + bias.getAtIndex(JAVA_FLOAT, first + c);
         long at = yRow + (long) row * ldy + first + c;
         y.setAtIndex(JAVA_FLOAT, at, accumulate ? y.getAtIndex(JAVA_FLOAT, at) + value : value);
