@@ -7,6 +7,7 @@ import dev.tacho.engine.kernel.KvCacheLayer;
 import dev.tacho.engine.kernel.Operation;
 import dev.tacho.engine.kv.KvMemory;
 import dev.tacho.engine.parallel.TeamMember;
+import dev.tacho.engine.parallel.WorkShare;
 import dev.tacho.engine.sampling.Sampler;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -17,8 +18,8 @@ import java.util.stream.Stream;
  * The step of a Llama model as a program that every member of the team runs over its own share of each operator. Two
  * operators have a barrier between them unless the second reads only what the same member wrote in the first. Rows
  * (tokens) are split for what works on whole rows, columns for matmuls and what is done element by element, so that a
- * single token keeps all members busy; no split changes a result. Packed: in the form that the next matmuls read, once
- * for all of them.
+ * single token keeps all members busy, in pieces if they wait for memory; no split changes a result. Packed: in the
+ * form that the next matmuls read, once for all of them.
  *
  * <pre>
  *   rows     take sampled tokens, embed, rope angles
@@ -41,6 +42,11 @@ import java.util.stream.Stream;
  * members take those when they begin. They allocate nothing after their first step.
  */
 final class LlamaProgram {
+  /** Beyond so many rows matmuls compute more than they wait for memory. */
+  private static final int MAX_ROWS_IN_PIECES = 32;
+
+  private static final int GROUPS_OF_A_BLOCK = Kernels.ACTIVATION_BLOCK / Kernels.ROW_GROUP;
+
   private final ModelConfig config;
   private final Weights weights;
   private final Kernels kernels;
@@ -56,6 +62,11 @@ final class LlamaProgram {
   private final int feedForward;
   private final int queryLength;
   private final int keyValueLength;
+  private final int embeddingGroups;
+  private final int feedForwardGroups;
+  private final int queryGroups;
+  private final int keyValueGroups;
+  private final int vocabularyGroups;
 
   /**
    * @param weights of the model
@@ -76,6 +87,11 @@ final class LlamaProgram {
     feedForward = config.feedForwardLength();
     queryLength = config.queryLength();
     keyValueLength = config.keyValueLength();
+    embeddingGroups = MemberState.groups(embedding);
+    feedForwardGroups = MemberState.groups(feedForward);
+    queryGroups = MemberState.groups(queryLength);
+    keyValueGroups = MemberState.groups(keyValueLength);
+    vocabularyGroups = MemberState.groups(config.vocabSize());
     attentionFormats = new ActivationFormat[config.layers()][];
     feedForwardFormats = new ActivationFormat[config.layers()][];
     for (int i = 0; i < config.layers(); i++) {
@@ -169,9 +185,14 @@ final class LlamaProgram {
     MatmulInput normed = activations.normed();
     norm(member, state, activations.hidden(), layer.attentionNorm(), tokens, normed, formats);
     meet(member, state);
-    project(state, layer.query(), normed, tokens, activations.query(), state.queryGroups());
-    project(state, layer.key(), normed, tokens, activations.key(), state.keyGroups());
-    project(state, layer.value(), normed, tokens, activations.value(), state.valueGroups());
+    int keys = queryGroups + keyValueGroups;
+    WorkShare share = state.share();
+    share.begin(keys + keyValueGroups, inPieces(tokens));
+    while (share.next()) {
+      project(state, layer.query(), normed, tokens, activations.query(), share, 0, queryGroups);
+      project(state, layer.key(), normed, tokens, activations.key(), share, queryGroups, keyValueGroups);
+      project(state, layer.value(), normed, tokens, activations.value(), share, keys, keyValueGroups);
+    }
     meet(member, state);
     cacheKeysAndValues(state, step, layerCache);
     meet(member, state);
@@ -247,20 +268,24 @@ final class LlamaProgram {
     MatmulInput normed = activations.normed();
     norm(member, state, activations.hidden(), layer.feedForwardNorm(), tokens, normed, formats);
     meet(member, state);
-    MemberState.Range groups = state.feedForwardGroups();
-    project(state, layer.gate(), normed, tokens, activations.gate().floats(), groups);
-    project(state, layer.up(), normed, tokens, activations.up(), groups);
-    MemberState.Range blocks = state.feedForwardBlocks();
-    if (!blocks.isEmpty()) {
+    ActivationFormat format = format(layer.down());
+    WorkShare share = state.share();
+    share.begin(MemberState.blocks(feedForward), inPieces(tokens));
+    while (share.next()) {
+      // Whole blocks of packed activations, so that who has computed them can pack them.
+      int begin = Math.min(share.first() * GROUPS_OF_A_BLOCK, feedForwardGroups);
+      int end = Math.min(share.end() * GROUPS_OF_A_BLOCK, feedForwardGroups);
+      multiply(state, layer.gate(), normed, tokens, activations.gate().floats(), false, begin, end);
+      multiply(state, layer.up(), normed, tokens, activations.up(), false, begin, end);
       kernels.siluMul(
           activations.gate().floats(),
           feedForward,
           activations.up(),
           feedForward,
           tokens,
-          activations.gate().as(format(layer.down())),
-          blocks.begin(),
-          blocks.end(),
+          activations.gate().as(format),
+          share.first(),
+          share.end(),
           state.worker());
       state.worker().endNanos(Operation.SILU_MUL);
     }
@@ -281,7 +306,11 @@ final class LlamaProgram {
     }
     norm(member, state, last.floats(), weights.outputNorm(), rows, last, outputFormats);
     meet(member, state);
-    project(state, weights.output(), last, rows, activations.logits(), state.vocabularyGroups());
+    WorkShare share = state.share();
+    share.begin(vocabularyGroups, inPieces(rows));
+    while (share.next()) {
+      multiply(state, weights.output(), last, rows, activations.logits(), false, share.first(), share.end());
+    }
     meet(member, state);
     Sampler sampler = state.sampler();
     int lastSequence = member.end(step.numSampling());
@@ -326,22 +355,35 @@ final class LlamaProgram {
     }
   }
 
-  /** Some groups of columns of y = projection(x). */
+  /** Of y = projection(x) the groups of columns in a share in which they are {@code groups} from {@code first} on. */
   private void project(
       MemberState state,
       Projection projection,
       MatmulInput x,
       int rows,
       MemorySegment y,
-      MemberState.Range groups) {
-    multiply(state, projection, x, rows, y, false, groups);
+      WorkShare share,
+      int first,
+      int groups) {
+    int begin = Math.clamp(share.first() - first, 0, groups);
+    multiply(state, projection, x, rows, y, false, begin, Math.clamp(share.end() - first, 0, groups));
   }
 
   /** The member's columns of hidden += projection(x). */
   private void addProjection(MemberState state, Projection projection, MatmulInput x, int rows) {
-    multiply(state, projection, x, rows, activations.hidden(), true, state.embeddingGroups());
+    WorkShare share = state.share();
+    share.begin(embeddingGroups, inPieces(rows));
+    while (share.next()) {
+      multiply(state, projection, x, rows, activations.hidden(), true, share.first(), share.end());
+    }
   }
 
+  /** True if a matmul of so many rows waits for its weights, which come to one member faster than to another. */
+  private static boolean inPieces(int rows) {
+    return rows <= MAX_ROWS_IN_PIECES;
+  }
+
+  /** Some groups of columns of a projection. */
   private void multiply(
       MemberState state,
       Projection projection,
@@ -349,8 +391,9 @@ final class LlamaProgram {
       int rows,
       MemorySegment y,
       boolean accumulate,
-      MemberState.Range groups) {
-    if (!groups.isEmpty()) {
+      int begin,
+      int end) {
+    if (begin < end) {
       kernels.matmul(
           projection.weight(),
           projection.bias(),
@@ -359,8 +402,8 @@ final class LlamaProgram {
           y,
           projection.weight().n(),
           accumulate,
-          groups.begin(),
-          groups.end(),
+          begin,
+          end,
           state.worker());
       state.worker().endNanos(Operation.MATMUL);
     }

@@ -3,26 +3,21 @@ package dev.tacho.engine.model;
 import dev.tacho.engine.kernel.KernelWorker;
 import dev.tacho.engine.kernel.Kernels;
 import dev.tacho.engine.parallel.TeamMember;
+import dev.tacho.engine.parallel.WorkShare;
 import dev.tacho.engine.sampling.Sampler;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
 /**
  * What one member of the team brings to every step: its kernel worker, its sampler, and its share of the columns and
- * heads, which depends on the model and the team's size alone. The views of the activations begin at the member's
+ * heads. The views of the activations begin at the member's
  * first head. Made by the member itself, so that its scratch lies near its core; used by no other thread.
  */
 final class MemberState {
   private final KernelWorker worker;
   private final Sampler sampler;
-  private final Range embeddingGroups;
-  private final Range feedForwardGroups;
-  private final Range feedForwardBlocks;
+  private final WorkShare share;
   private final Range attendedBlocks;
-  private final Range vocabularyGroups;
-  private final Range queryGroups;
-  private final Range keyGroups;
-  private final Range valueGroups;
   private final Range kvHeads;
   private final MemorySegment queryHeads;
   private final MemorySegment keyHeads;
@@ -45,11 +40,6 @@ final class MemberState {
     boolean isEmpty() {
       return begin >= end;
     }
-
-    /** The part that lies in {@code [first, first + items)}, counted from first. */
-    Range within(int first, int items) {
-      return new Range(Math.clamp(begin - first, 0, items), Math.clamp(end - first, 0, items));
-    }
   }
 
   /**
@@ -62,17 +52,8 @@ final class MemberState {
   MemberState(Arena arena, TeamMember member, ModelConfig config, Kernels kernels, Activations activations) {
     worker = new KernelWorker(arena, kernels.attentionScratchBytes(config.attentionShape()));
     sampler = new Sampler(config.vocabSize());
-    embeddingGroups = Range.of(member, groups(config.embeddingLength()));
-    feedForwardBlocks = Range.of(member, blocks(config.feedForwardLength()));
-    feedForwardGroups = groupsOf(feedForwardBlocks, config.feedForwardLength());
+    share = new WorkShare(member);
     attendedBlocks = Range.of(member, blocks(config.queryLength()));
-    vocabularyGroups = Range.of(member, groups(config.vocabSize()));
-    int queries = groups(config.queryLength());
-    int keys = groups(config.keyValueLength());
-    Range oneAfterTheOther = Range.of(member, queries + keys + keys);
-    queryGroups = oneAfterTheOther.within(0, queries);
-    keyGroups = oneAfterTheOther.within(queries, keys);
-    valueGroups = oneAfterTheOther.within(queries + keys, keys);
     kvHeads = Range.of(member, config.kvHeads());
     int queriesPerKey = config.heads() / config.kvHeads();
     queryHeads = fromColumn(activations.query(), kvHeads.begin() * queriesPerKey * config.headDim());
@@ -85,14 +66,8 @@ final class MemberState {
   }
 
   /** Blocks of columns of an activation pack of rows of k. */
-  private static int blocks(int k) {
+  static int blocks(int k) {
     return Math.ceilDiv(k, Kernels.ACTIVATION_BLOCK);
-  }
-
-  /** The groups of columns that make whole blocks, so that their member can pack what it has computed itself. */
-  private static Range groupsOf(Range blocks, int n) {
-    int groups = Kernels.ACTIVATION_BLOCK / Kernels.ROW_GROUP;
-    return new Range(Math.min(blocks.begin() * groups, groups(n)), Math.min(blocks.end() * groups, groups(n)));
   }
 
   private static MemorySegment fromColumn(MemorySegment matrix, int column) {
@@ -109,44 +84,14 @@ final class MemberState {
     return sampler;
   }
 
-  /** The member's groups of the columns of a hidden state. */
-  Range embeddingGroups() {
-    return embeddingGroups;
-  }
-
-  /** The member's groups of feed-forward columns. */
-  Range feedForwardGroups() {
-    return feedForwardGroups;
-  }
-
-  /** The same columns as blocks of packed activations. */
-  Range feedForwardBlocks() {
-    return feedForwardBlocks;
+  /** The member's part of the columns of matmuls. */
+  WorkShare share() {
+    return share;
   }
 
   /** The member's blocks of columns of what attention gives. */
   Range attendedBlocks() {
     return attendedBlocks;
-  }
-
-  /** The member's groups of logits. */
-  Range vocabularyGroups() {
-    return vocabularyGroups;
-  }
-
-  /** The member's groups of query columns; with those of key and value its even share of all three. */
-  Range queryGroups() {
-    return queryGroups;
-  }
-
-  /** The member's groups of key columns. */
-  Range keyGroups() {
-    return keyGroups;
-  }
-
-  /** The member's groups of value columns. */
-  Range valueGroups() {
-    return valueGroups;
   }
 
   /** The member's kv heads; the query heads that read them are its own too. */

@@ -33,8 +33,14 @@ public final class TeamMember {
     return share(items, index + 1);
   }
 
-  private int share(int items, int member) {
+  /** Where the equal share of the member with a number begins. */
+  int share(int items, int member) {
     return (int) ((long) items * member / team.size());
+  }
+
+  /** How many times members had called this since the last barrier; no two get the same number. */
+  int claim() {
+    return team.claim();
   }
 
   /**

@@ -7,8 +7,9 @@ import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A fixed team of threads that run the same program together: every member runs the task, takes its contiguous
- * share of each operator's items, and meets the others at {@link TeamMember#barrier} between operators.
+ * A fixed team of threads that run the same program together: every member runs the task, takes its share of each
+ * operator's items ({@link TeamMember#begin} or {@link WorkShare}), and meets the others at {@link TeamMember#barrier}
+ * between operators.
  *
  * <p>One thread at a time, the launcher, calls {@link #launch} and {@link #await}; it is no member. Two tasks may be
  * launched at a time: the second begins when every member has ended the first, without the launcher. Members are
@@ -35,7 +36,8 @@ public final class WorkerTeam implements AutoCloseable {
   private static final int CLOSED = 6 * CELL_LONGS;
   private static final int LAUNCHER_PARKED = 7 * CELL_LONGS;
   private static final int BUSY_NANOS = 8 * CELL_LONGS;
-  private static final int MEMBER_PARKED = 9 * CELL_LONGS;
+  private static final int CLAIMS = 9 * CELL_LONGS;
+  private static final int MEMBER_PARKED = 10 * CELL_LONGS;
 
   /* In a member's cell, on its second line: how long it has waited for the others. */
   private static final int WAIT_NANOS = CELL_LONGS / 2;
@@ -240,6 +242,7 @@ public final class WorkerTeam implements AutoCloseable {
   private void end(long task) {
     set(RUNNING, size);
     set(ARRIVED, 0);
+    set(CLAIMS, 0);
     set(BROKEN, 0);
     endNanos = System.nanoTime();
     set(BUSY_NANOS, get(BUSY_NANOS) + endNanos - startNanos);
@@ -258,6 +261,11 @@ public final class WorkerTeam implements AutoCloseable {
     wakeMembers();
   }
 
+  /** See {@link TeamMember#claim}. */
+  int claim() {
+    return (int) (long) CELL.getAndAdd(cells, CLAIMS, 1L);
+  }
+
   /** See {@link TeamMember#barrier}. A member that comes last opens it by counting the meeting. */
   void barrier(int index) {
     long meetings = get(MEETINGS);
@@ -265,7 +273,9 @@ public final class WorkerTeam implements AutoCloseable {
       throw new BrokenTeamException();
     }
     if ((long) CELL.getAndAdd(cells, ARRIVED, 1L) + 1 == size) {
-      CELL.setOpaque(cells, ARRIVED, 0L); // seen by whoever sees the meeting, which alone lets anybody arrive again
+      // Seen by whoever sees the meeting, which alone lets anybody arrive or claim again.
+      CELL.setOpaque(cells, ARRIVED, 0L);
+      CELL.setOpaque(cells, CLAIMS, 0L);
       set(MEETINGS, meetings + 1);
       wakeMembers();
       return;
