@@ -1,14 +1,12 @@
 package dev.tacho.engine.model;
 
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
-import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import dev.tacho.engine.format.GgufFile;
 import dev.tacho.engine.kernel.DType;
 import dev.tacho.engine.kernel.KernelWorker;
 import dev.tacho.engine.kernel.Kernels;
 import dev.tacho.engine.kernel.Weight;
-import dev.tacho.engine.parallel.WorkerTeam;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -30,8 +28,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Weights as kernels want them, kept in files of a directory: the next start maps them instead of packing again. A file
- * is believed only if it was made from the same model file by kernels that pack alike, and if its contents have the
- * checksum that stands in it; otherwise it is made anew. It is written under another name and then renamed. What cannot
+ * is believed only if it was made from the same model file by kernels that pack alike and is as long as it should be;
+ * otherwise it is made anew. It is written to the disk under another name and then renamed, so it is whole. What cannot
  * be written is not kept. Used by the thread that loads.
  *
  * <pre>
@@ -42,8 +40,7 @@ import org.jspecify.annotations.Nullable;
  *    32   32  SHA-256 of what stands before its tensors
  *    64   32  SHA-256 of the kernels' description and of matrices that they have packed
  *    96    8  bytes of the weights
- *   104    8  checksum of the weights
- *   112       zeros
+ *   104       zeros
  *  4096       the weights, each tensor on a multiple of 64 bytes                       (little-endian)
  * </pre>
  */
@@ -52,7 +49,7 @@ public final class RepackCache {
   private static final long MAGIC = ByteBuffer.wrap("TACHORPK".getBytes(StandardCharsets.US_ASCII))
       .order(ByteOrder.LITTLE_ENDIAN)
       .getLong();
-  private static final long VERSION = 1;
+  private static final long VERSION = 2;
   private static final int KEY_BYTES = 104;
   private static final int HEADER_BYTES = 4096;
   private static final int HASH_BYTES = 32;
@@ -61,9 +58,7 @@ public final class RepackCache {
   private static final int SAMPLE_COLUMNS = 512;
   private static final long SAMPLE_SEED = 1;
 
-  private static final int PIECE_BYTES = 1 << 20;
   private static final int WRITE_BYTES = 64 << 20;
-  private static final long MULTIPLIER = 0x9e3779b97f4a7c15L;
 
   private final Path directory;
   private final Consumer<String> log;
@@ -88,25 +83,19 @@ public final class RepackCache {
    * Maps the weights of a model, if they are there and good.
    *
    * @param file the model
-   * @param team reads the weights through for the checksum, so that they are in memory afterwards
    * @param arena ends the mapping
    * @return read-only; null if they have to be packed
    */
-  @Nullable MemorySegment find(
-      GgufFile file, Kernels kernels, TensorManifest manifest, WorkerTeam team, Arena arena) {
+  @Nullable MemorySegment find(GgufFile file, Kernels kernels, TensorManifest manifest, Arena arena) {
     Path kept = fileOf(file.path(), kernels);
     try (FileChannel channel = FileChannel.open(kept, StandardOpenOption.READ)) {
       String fault = "is not as long as it should be";
       if (channel.size() == HEADER_BYTES + manifest.totalBytes()) {
         MemorySegment all = channel.map(FileChannel.MapMode.READ_ONLY, 0, channel.size(), arena);
-        MemorySegment weights = all.asSlice(HEADER_BYTES);
         fault = fault(all, key(file, kernels, manifest));
-        if (fault == null && all.get(JAVA_LONG, KEY_BYTES) != checksum(weights, team)) {
-          fault = "is damaged";
-        }
         if (fault == null) {
           log.accept("weights are mapped from " + kept);
-          return weights;
+          return all.asSlice(HEADER_BYTES);
         }
       }
       log.accept(kept + " " + fault + "; it is made anew");
@@ -135,7 +124,7 @@ public final class RepackCache {
    *
    * @param weights packed, as the manifest lays them out
    */
-  void store(GgufFile file, Kernels kernels, TensorManifest manifest, MemorySegment weights, WorkerTeam team) {
+  void store(GgufFile file, Kernels kernels, TensorManifest manifest, MemorySegment weights) {
     Path kept = fileOf(file.path(), kernels);
     try {
       Files.createDirectories(directory);
@@ -147,7 +136,7 @@ public final class RepackCache {
       }
       Path written = Files.createTempFile(directory, "weights", ".tmp");
       try {
-        write(written, key(file, kernels, manifest), weights, checksum(weights, team));
+        write(written, key(file, kernels, manifest), weights);
         Files.move(written, kept, StandardCopyOption.ATOMIC_MOVE);
       } finally {
         Files.deleteIfExists(written);
@@ -158,14 +147,15 @@ public final class RepackCache {
     }
   }
 
-  private static void write(Path to, byte[] key, MemorySegment weights, long checksum) throws IOException {
+  private static void write(Path to, byte[] key, MemorySegment weights) throws IOException {
     ByteBuffer header = ByteBuffer.allocate(HEADER_BYTES).order(ByteOrder.LITTLE_ENDIAN);
-    header.put(key).putLong(checksum).position(0);
+    header.put(key).position(0);
     try (FileChannel channel = FileChannel.open(to, StandardOpenOption.WRITE)) {
       writeFully(channel, header);
       for (long at = 0; at < weights.byteSize(); at += WRITE_BYTES) {
         writeFully(channel, weights.asSlice(at, Math.min(WRITE_BYTES, weights.byteSize() - at)).asByteBuffer());
       }
+      channel.force(true);
     }
   }
 
@@ -230,47 +220,5 @@ public final class RepackCache {
     } catch (NoSuchAlgorithmException e) {
       throw new IllegalStateException("every Java platform has SHA-256", e);
     }
-  }
-
-  /** A sum over pieces of 1 MiB, each with its place; the members of the team take pieces in turn. */
-  private static long checksum(MemorySegment weights, WorkerTeam team) {
-    int pieces = Math.toIntExact(Math.ceilDiv(weights.byteSize(), PIECE_BYTES));
-    long[] sums = new long[team.size()];
-    team.launch(
-        member -> {
-          long sum = 0;
-          for (int piece = member.begin(pieces); piece < member.end(pieces); piece++) {
-            long at = (long) piece * PIECE_BYTES;
-            sum += mix(hash(weights, at, Math.min(PIECE_BYTES, weights.byteSize() - at)) + piece * MULTIPLIER);
-          }
-          sums[member.index()] = sum;
-        });
-    team.await();
-    long sum = 0;
-    for (long part : sums) {
-      sum += part;
-    }
-    return sum;
-  }
-
-  /** Of whole words, four sums side by side, as a processor multiplies several numbers at a time. */
-  private static long hash(MemorySegment bytes, long begin, long length) {
-    long a = 1;
-    long b = 2;
-    long c = 3;
-    long d = 4;
-    long at = begin;
-    for (; at + 4 * Long.BYTES <= begin + length; at += 4 * Long.BYTES) {
-      a = (a + bytes.get(JAVA_LONG, at)) * MULTIPLIER;
-      b = (b + bytes.get(JAVA_LONG, at + Long.BYTES)) * MULTIPLIER;
-      c = (c + bytes.get(JAVA_LONG, at + 2 * Long.BYTES)) * MULTIPLIER;
-      d = (d + bytes.get(JAVA_LONG, at + 3 * Long.BYTES)) * MULTIPLIER;
-    }
-    return mix(mix(mix(a) + b) + c) + d;
-  }
-
-  private static long mix(long value) {
-    long mixed = (value ^ (value >>> 32)) * MULTIPLIER;
-    return mixed ^ (mixed >>> 29);
   }
 }

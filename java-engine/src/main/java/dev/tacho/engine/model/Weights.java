@@ -113,17 +113,17 @@ public final class Weights implements AutoCloseable {
   public static Weights load(
       GgufFile file, ModelConfig config, Kernels kernels, WorkerTeam team, Progress progress, RepackCache cache) {
     TensorManifest manifest = new TensorManifest(file, config, kernels);
-    Weights kept = mapped(file, config, kernels, manifest, team, cache);
+    Weights kept = mapped(file, config, kernels, manifest, cache);
     return kept != null ? kept : packed(file, config, kernels, manifest, team, progress, cache);
   }
 
   @SuppressWarnings("MustBeClosedChecker") // the weights close it
   private static @Nullable Weights mapped(
-      GgufFile file, ModelConfig config, Kernels kernels, TensorManifest manifest, WorkerTeam team, RepackCache cache) {
+      GgufFile file, ModelConfig config, Kernels kernels, TensorManifest manifest, RepackCache cache) {
     Arena arena = Arena.ofShared();
     Weights weights = null;
     try {
-      MemorySegment all = cache.find(file, kernels, manifest, team, arena);
+      MemorySegment all = cache.find(file, kernels, manifest, arena);
       if (all != null) {
         weights = new Weights(arena, divided(all, manifest), config, kernels, manifest);
       }
@@ -152,7 +152,7 @@ public final class Weights implements AutoCloseable {
       Weights weights = new Weights(arena, memory, config, kernels, manifest);
       checkRopeFactors(file, weights.ropeFactors);
       if (cache != null) {
-        cache.store(file, kernels, manifest, all, team);
+        cache.store(file, kernels, manifest, all);
       }
       return weights;
     } catch (Throwable failure) {

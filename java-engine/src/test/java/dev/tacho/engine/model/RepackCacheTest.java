@@ -168,31 +168,18 @@ class RepackCacheTest {
     assertThat(kept()).isNotEqualTo(first);
   }
 
-  /** A single bit, in each of the fields that are not compared above and in weights near and far. */
+  /** A single bit, in each of the fields that are not compared above. */
   @Test
-  void aDamagedBitAnywhere() throws IOException {
+  void aDamagedBitInTheHeader() throws IOException {
     load();
     byte[] good = Files.readAllBytes(kept());
-    for (int at : new int[] {0, 8, 64, 95, 96, 104, FIRST_WEIGHT, FIRST_WEIGHT + 40_007, good.length - 1}) {
+    for (int at : new int[] {0, 8, 64, 95, 96}) {
       byte[] bad = good.clone();
       bad[at] ^= 16;
       Files.write(kept(), bad);
-      assertMadeAnewBecause(at < 16 ? "no cache of weights" : at < 104 ? "other kernels" : "is damaged");
+      assertMadeAnewBecause(at < 16 ? "no cache of weights" : "other kernels");
       assertThat(Files.readAllBytes(kept())).as("byte %s was wrong", at).isEqualTo(good);
     }
-  }
-
-  @Test
-  void exchangedPiecesOfWeights() throws IOException {
-    model = new TinyModel(3, DType.F32).matrix("token_embd.weight", 20_000, TinyModel.EMBEDDING)
-        .matrix("output.weight", 20_000, TinyModel.EMBEDDING).write(model);
-    load();
-    byte[] swapped = Files.readAllBytes(kept());
-    byte[] first = Arrays.copyOfRange(swapped, FIRST_WEIGHT, FIRST_WEIGHT + (1 << 20));
-    System.arraycopy(swapped, FIRST_WEIGHT + (1 << 20), swapped, FIRST_WEIGHT, 1 << 20);
-    System.arraycopy(first, 0, swapped, FIRST_WEIGHT + (1 << 20), 1 << 20);
-    Files.write(kept(), swapped);
-    assertMadeAnewBecause("is damaged");
   }
 
   @Test
