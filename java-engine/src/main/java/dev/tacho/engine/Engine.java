@@ -1,5 +1,6 @@
 package dev.tacho.engine;
 
+import dev.tacho.engine.token.Tokenizer;
 import dev.tacho.metrics.perf.DevicePeaks;
 import dev.tacho.metrics.prometheus.MetricsRegistry;
 import java.nio.file.Path;
@@ -24,6 +25,15 @@ public final class Engine implements AutoCloseable {
 
   Engine(EngineGroup group) {
     this.group = group;
+  }
+
+  /**
+   * Begins to load, on a thread of its own, what an engine needs whatever its model is: the native library that encodes
+   * text takes some tenths of a second. Worth its while if something else is to be done before an engine is opened.
+   * Returns at once; a failure is left for {@code open} to report. Any thread.
+   */
+  public static void preload() {
+    Tokenizer.preload();
   }
 
   /** Opens a model file with the defaults. See {@link #open(EngineConfig)}. */

@@ -1,12 +1,14 @@
 package dev.tacho.server;
 
 import dev.tacho.engine.ConfigurationException;
+import dev.tacho.engine.Engine;
 import dev.tacho.engine.EngineException;
 import dev.tacho.engine.EngineOption;
 import dev.tacho.engine.InvalidRequestException;
 import dev.tacho.engine.PromptTooLongException;
 import java.io.PrintWriter;
 import java.util.EnumSet;
+import java.util.Set;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.IVersionProvider;
@@ -23,12 +25,18 @@ import picocli.CommandLine.Spec;
     versionProvider = Main.VersionText.class,
     synopsisSubcommandLabel = "COMMAND")
 public final class Main implements Runnable {
+  /** Commands that open an engine: what it needs is loaded while their options are read. */
+  static final Set<String> OPEN_AN_ENGINE = Set.of("serve", "generate", "bench", "demo");
+
   @Spec private CommandLine.Model.CommandSpec spec;
 
   private Main() {}
 
   /** Runs a command and exits with its code. */
   public static void main(String[] args) {
+    if (args.length > 0 && OPEN_AN_ENGINE.contains(args[0])) {
+      Engine.preload();
+    }
     System.exit(commandLine().execute(args));
   }
 

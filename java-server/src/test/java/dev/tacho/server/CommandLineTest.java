@@ -249,4 +249,9 @@ class CommandLineTest {
     assertThat(BenchResult.of("decode", 1, new double[] {10, 30, 20, 22}))
         .isEqualTo(new BenchResult("decode", 1, 21, 20.0 / 21));
   }
+
+  @Test
+  void whatIsLoadedAheadIsForCommandsThatAreThere() {
+    assertThat(Main.commandLine().getSubcommands().keySet()).containsAll(Main.OPEN_AN_ENGINE);
+  }
 }

@@ -47,6 +47,24 @@ public final class Tokenizer implements AutoCloseable {
   }
 
   /**
+   * Begins to load the native library that encodes text, on a thread of its own; whoever makes the first tokenizer then
+   * waits for the rest of it alone. A failure is left for that one. Returns at once; any thread, any number of times.
+   */
+  public static void preload() {
+    Thread.ofPlatform()
+        .name("tacho-tokenizers-library")
+        .daemon()
+        .start(
+            () -> {
+              try {
+                TokenizersLibraryLoader.load();
+              } catch (UnsupportedException unheard) {
+                // Whoever makes a tokenizer meets it again.
+              }
+            });
+  }
+
+  /**
    * Builds the tokenizer of a model file.
    *
    * @throws ModelFormatException if the vocabulary is missing, contradicts itself, or the library refuses it

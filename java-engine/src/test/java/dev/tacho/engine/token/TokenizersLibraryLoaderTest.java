@@ -25,6 +25,10 @@ class TokenizersLibraryLoaderTest {
 
     /** Encodes a text and prints the ids, then what is set in the process afterwards. */
     public static void main(String[] arguments) {
+      if (Boolean.getBoolean("preload")) {
+        Tokenizer.preload();
+        Tokenizer.preload();
+      }
       try (GgufFile file = GgufFile.open(Path.of(arguments[0]));
           Tokenizer tokenizer = Tokenizer.of(file)) {
         System.out.println(Arrays.toString(tokenizer.encode(arguments[1], true)));
@@ -49,6 +53,17 @@ class TokenizersLibraryLoaderTest {
     try (Stream<Path> left = Files.list(temporary)) {
       assertThat(left.filter(file -> !file.getFileName().toString().startsWith("hsperfdata")))
           .isEmpty();
+    }
+  }
+
+  @Test
+  void preloadingLeavesNothingBehindEither() throws Exception {
+    Path temporary = Files.createDirectory(directory.resolve("tmp"));
+    List<String> output = runMain(temporary, "-Duser.home=/nonexistent", "-Dpreload=true");
+    int[] expected = TokenVectors.tokenizer("spm-llama").encode("Hello there", true);
+    assertThat(output).startsWith(Arrays.toString(expected)).endsWith("ENGINE_CACHE_DIR=null");
+    try (Stream<Path> left = Files.list(temporary)) {
+      assertThat(left.filter(file -> !file.getFileName().toString().startsWith("hsperfdata"))).isEmpty();
     }
   }
 
