@@ -192,8 +192,9 @@ final class EngineRuntime {
     try {
       gate.queue(shared.intake().prepare(generation));
       generation.admitted();
+      generation.enters();
       if (inbox.put(Command.add(generation))) {
-        generation.submitted();
+        generation.entered();
       } else {
         turnAway(generation, states.closedException());
       }

@@ -43,7 +43,7 @@ final class Generation {
   private final AtomicReference<@Nullable String> abortCause = new AtomicReference<>();
   private final AtomicReference<@Nullable EngineException> failure = new AtomicReference<>();
   private volatile boolean admitted;
-  private volatile boolean submitted;
+  private volatile boolean underWay;
 
   // Written before the request enters the inbox.
   private int[] promptIds = {};
@@ -63,7 +63,7 @@ final class Generation {
    * @param request what is asked
    * @param arrivalNanos when it was submitted
    * @param limits when its reader counts as slow
-   * @param aborter tells the engine to end it; may be called twice
+   * @param aborter tells the engine to end it; called once at most
    */
   Generation(
       String requestId,
@@ -181,13 +181,17 @@ final class Generation {
     }
   }
 
-  /** The engine has it; an end that was asked for meanwhile is passed on. */
-  void submitted() {
-    submitted = true;
+  /**
+   * It is about to enter the inbox: an end asked for from now on is passed on to the engine, which ignores it if it has
+   * not met the request; one asked for before is found by the engine when it takes the request in.
+   */
+  void enters() {
+    underWay = true;
+  }
+
+  /** It is in the inbox. */
+  void entered() {
     accepted.completeAsync(this::promptIdList, FOREIGN_CODE);
-    if (abortCause.get() != null) {
-      aborter.accept(this);
-    }
   }
 
   void cancel() {
@@ -196,7 +200,7 @@ final class Generation {
 
   /** Asks for the end; the first cause stays. */
   void abort(String cause) {
-    if (abortCause.compareAndSet(null, cause) && submitted) {
+    if (abortCause.compareAndSet(null, cause) && underWay) {
       aborter.accept(this);
     }
   }

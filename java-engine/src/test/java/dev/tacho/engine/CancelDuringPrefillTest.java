@@ -6,6 +6,7 @@ import dev.tacho.engine.scheduler.StepPlan;
 import dev.tacho.metrics.Await;
 import dev.tacho.metrics.event.FinishReason;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
@@ -53,8 +54,15 @@ class CancelDuringPrefillTest {
             .with(options -> options.asyncScheduling(async).longPrefillTokenThreshold(BUDGET / 2));
     try (Engine engine = scripted.open()) {
       for (int i = 0; i < 8; i++) {
-        String prompt = Integer.toString(i).repeat(PROMPT);
-        handles.add(engine.submit(GenerationRequest.of(prompt, SamplingParams.greedy().withMaxTokens(2))));
+        int[] prompt = new int[PROMPT];
+        Arrays.fill(prompt, '0' + i);
+        // Token ids: what is tokenised first comes in whenever its thread gets there.
+        handles.add(
+            engine.submit(
+                GenerationRequest.builder()
+                    .prompt(prompt)
+                    .sampling(SamplingParams.greedy().withMaxTokens(2))
+                    .build()));
       }
       for (GenerationHandle handle : handles) {
         FinishReason reason = handle == handles.getFirst() ? FinishReason.ABORT : FinishReason.LENGTH;

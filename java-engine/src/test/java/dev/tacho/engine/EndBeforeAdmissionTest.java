@@ -8,6 +8,8 @@ import dev.tacho.metrics.page.MetricsSnapshot;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -56,5 +58,20 @@ class EndBeforeAdmissionTest {
       assertThat(aborted(engine.metrics().snapshot())).isEqualTo(2);
       assertThat(scripted.steps()).isZero();
     }
+  }
+
+  @Test
+  void endAskedForOnTheWayIntoTheInboxIsPassedOnAtOnce() {
+    GenerationRequest request = GenerationRequest.of("a", SamplingParams.greedy());
+    AtomicInteger passedOn = new AtomicInteger();
+    Generation generation =
+        new Generation("a", request, 0, Mailbox.Limits.DEFAULT, ended -> passedOn.incrementAndGet());
+    generation.enters();
+    generation.cancel();
+    assertThat(passedOn).as("before whoever brings it says that it is in").hasValue(1);
+    generation.entered();
+    generation.abort("again");
+    assertThat(passedOn).hasValue(1);
+    assertThat(generation.abortCause()).isEqualTo(Generation.CANCELLED);
   }
 }
