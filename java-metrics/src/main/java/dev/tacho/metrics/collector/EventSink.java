@@ -124,6 +124,13 @@ final class EventSink {
           return RecordConsumer.NOT_YET;
         }
       }
+      case STEP_OF_ONE -> {
+        if (!step(record)) {
+          heldBack = true;
+          return RecordConsumer.NOT_YET;
+        }
+        tokens(record);
+      }
       case CORRUPTED -> {
         RequestTimeline timeline = ofStep(record);
         if (timeline != null) {

@@ -30,6 +30,9 @@ import java.util.Arrays;
  *       prefill requests | Tp | Cp | TC              32 bytes
  *    bit 1, if a window cuts any context; without it the windowed sums are the others
  *       Cp windowed | Cd windowed | TC windowed      24 bytes
+ *  STEP_OF_ONE, 32 bytes: argument = 1, the new tokens; a step of one decode whose output is one token, in place of its
+ *    STEP and TOKENS, if the last two fields have room
+ *     0 word | 8 step | 16 batch nanos | 24 batch nanos less schedule nanos | 28 Cd
  *  PREFILL_STATS, 24 bytes
  *     0 word | 8 prompt | 12 locally cached | 16 externally cached | 20 cache creation
  *  SNAPSHOT, 32 or 48 bytes: argument = 1 if there were look-ups, else 0
@@ -63,6 +66,8 @@ public final class EventDescriptor {
   public static final int STEP_PREFILL_BYTES = 32;
   /** What a window that cuts adds to a STEP. */
   public static final int STEP_WINDOW_BYTES = 24;
+  /** Length of STEP_OF_ONE. */
+  public static final int STEP_OF_ONE_BYTES = 32;
   /** Length of PREFILL_STATS. */
   public static final int PREFILL_STATS_BYTES = 24;
   /** Length of a SNAPSHOT without look-ups. */
@@ -114,6 +119,9 @@ public final class EventDescriptor {
   static final int STEP_HAS_PREFILLS = 1;
   /** Bit of the argument of a STEP whose windowed sums differ. */
   static final int STEP_HAS_WINDOW = 2;
+
+  static final int STEP_OF_ONE_AGE = 24;
+  static final int STEP_OF_ONE_CONTEXT = 28;
 
   static final int PREFILL_PROMPT = 8;
   static final int PREFILL_LOCAL = 12;

@@ -56,7 +56,7 @@ public final class EventReader {
     return EventDescriptor.generation(word);
   }
 
-  /** TOKENS: new tokens. FINISHED, ENDED: the reason's number. */
+  /** TOKENS, STEP_OF_ONE: new tokens. FINISHED, ENDED: the reason's number. */
   public int argument() {
     return EventDescriptor.argument(word);
   }
@@ -101,29 +101,39 @@ public final class EventReader {
     return intAt(EventDescriptor.QUEUED_ADAPTER);
   }
 
-  /** STEP, PICK_UP: the step's number. */
+  /** STEP, STEP_OF_ONE, PICK_UP: the step's number. */
   public long step() {
     return longAt(EventDescriptor.FIRST);
   }
 
-  /** STEP: when the outputs were built. */
+  /** STEP, STEP_OF_ONE: when the outputs were built. */
   public long batchNanos() {
     return longAt(EventDescriptor.STEP_BATCH);
   }
 
-  /** STEP: start of the schedule call. */
+  /** STEP, STEP_OF_ONE: start of the schedule call. */
   public long scheduleNanos() {
-    return longAt(EventDescriptor.STEP_SCHEDULE);
+    return isStepOfOne()
+        ? batchNanos() - intAt(EventDescriptor.STEP_OF_ONE_AGE)
+        : longAt(EventDescriptor.STEP_SCHEDULE);
   }
 
-  /** STEP: sequences with an output. */
+  /** STEP, STEP_OF_ONE: sequences with an output. */
   public int outputs() {
-    return slot();
+    return isStepOfOne() ? 1 : slot();
   }
 
-  /** STEP: copies the sums into {@code shape}. */
+  /** STEP, STEP_OF_ONE: copies the sums into {@code shape}. */
   public void shape(StepShape shape) {
-    shape.read(this);
+    if (isStepOfOne()) {
+      shape.readOne(intAt(EventDescriptor.STEP_OF_ONE_CONTEXT));
+    } else {
+      shape.read(this);
+    }
+  }
+
+  private boolean isStepOfOne() {
+    return EventDescriptor.typeId(word) == EventType.STEP_OF_ONE.id();
   }
 
   /** PREFILL_STATS: length of the prompt. */

@@ -40,7 +40,9 @@ public enum EventType {
   /** What the request of a sequence is called; follows its QUEUED. */
   REQUEST_ID(17, 0, "UTF-8 bytes"),
   /** A captured graph ran the step, or might have; precedes the SNAPSHOT. */
-  GRAPH(18, EventDescriptor.GRAPH_BYTES, "graph mode, tokens of the step and of the graph");
+  GRAPH(18, EventDescriptor.GRAPH_BYTES, "graph mode, tokens of the step and of the graph"),
+  /** A STEP and the TOKENS of its only output: one decoded token. */
+  STEP_OF_ONE(19, EventDescriptor.STEP_OF_ONE_BYTES, "step number, batch nanoseconds, age of the schedule, context");
 
   private static final EventType[] BY_ID = byId();
 

@@ -26,11 +26,13 @@ import org.jspecify.annotations.Nullable;
  */
 public final class EventWriter {
   private static final EventWriter DISABLED = new EventWriter(null);
-  private static final int NOT_GATHERING = -1;
 
   private final @Nullable EventRing ring;
+  // Words on their way into the ring; none gather while the limit is 0.
   private final long[] words;
-  private int gathered = NOT_GATHERING;
+  private int gathered;
+  private int gatherLimit;
+  private final HeldStep heldStep = new HeldStep();
   private final NameTable names = new NameTable();
   private long lostWhenNamed;
 
@@ -153,8 +155,12 @@ public final class EventWriter {
     if (to == null) {
       return;
     }
+    endGathering(to);
+    if (heldStep.hold(step, batchNanos, scheduleNanos, outputs, shape)) {
+      return;
+    }
     int parts = shape.parts();
-    long at = claim(to, EventDescriptor.stepBytes(parts));
+    long at = to.claim(EventDescriptor.stepBytes(parts), 1);
     if (at >= 0) {
       MemorySegment memory = to.memory();
       put(memory, at, EventDescriptor.word(EventType.STEP, parts, outputs, 0));
@@ -426,23 +432,36 @@ public final class EventWriter {
    * be hundreds in a step, and go into the ring together.
    */
   private void word(EventType type, int argument, int slot, int generation) {
+    long word = EventDescriptor.word(type, argument, slot, generation);
+    int at = gathered;
+    if (at < gatherLimit) {
+      words[at] = word;
+      gathered = at + 1;
+    } else {
+      firstWord(word);
+    }
+  }
+
+  private void firstWord(long word) {
     EventRing to = ring;
     if (to == null) {
       return;
     }
-    long word = EventDescriptor.word(type, argument, slot, generation);
-    if (gathered == NOT_GATHERING) {
-      gathered = 0;
-      long at = to.claim(EventDescriptor.WORD_BYTES, 1);
+    if (heldStep.isHeld() && HeldStep.isCompletedBy(word)) {
+      long at = to.claim(EventDescriptor.STEP_OF_ONE_BYTES, 1);
       if (at >= 0) {
-        put(to.memory(), at, word);
+        heldStep.writeWithToken(to.memory(), at, word);
+      } else {
+        heldStep.drop();
       }
       return;
     }
-    if (gathered == words.length) {
-      flush(to);
+    endGathering(to);
+    gatherLimit = words.length;
+    long at = to.claim(EventDescriptor.WORD_BYTES, 1);
+    if (at >= 0) {
+      put(to.memory(), at, word);
     }
-    words[gathered++] = word;
   }
 
   /** Room for a longer record, after the words before it. */
@@ -452,14 +471,23 @@ public final class EventWriter {
   }
 
   private void endGathering(EventRing to) {
-    if (gathered > 0) {
-      flush(to);
+    if (heldStep.isHeld()) {
+      long at = to.claim(EventDescriptor.STEP_BYTES, 1);
+      if (at >= 0) {
+        heldStep.writeAlone(to.memory(), at);
+      } else {
+        heldStep.drop();
+      }
     }
-    gathered = NOT_GATHERING;
+    flush(to);
+    gatherLimit = 0;
   }
 
   private void flush(EventRing to) {
     int count = gathered;
+    if (count == 0) {
+      return;
+    }
     gathered = 0;
     long at = to.claim(count * EventDescriptor.WORD_BYTES, count);
     if (at >= 0) {

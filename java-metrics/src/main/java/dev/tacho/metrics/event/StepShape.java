@@ -75,6 +75,11 @@ public final class StepShape {
     productWindowed += scheduledTokens * windowed;
   }
 
+  /** True if one decoded token is all there is, and no window cuts its context. */
+  boolean isOneDecode() {
+    return product == decodeContext && decodeTokens == 1 && prefillRequests == 0 && productWindowed == product;
+  }
+
   /** Which parts a STEP record of these sums has: bits of its argument. */
   int parts() {
     boolean cut = productWindowed != product;
@@ -100,6 +105,16 @@ public final class StepShape {
         memory.set(EventDescriptor.LONG, next + 16, productWindowed);
       }
     }
+  }
+
+  /** Takes the sums of a STEP_OF_ONE record. */
+  void readOne(long context) {
+    reset();
+    decodeTokens = 1;
+    decodeContext = context;
+    decodeContextWindowed = context;
+    product = context;
+    productWindowed = context;
   }
 
   /** Takes the sums of a STEP record. */

@@ -6,12 +6,17 @@ import dev.tacho.metrics.ring.EventRing;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
+import java.util.ArrayList;
 import java.util.HashSet;
-import java.util.Set;
 import java.util.List;
+import java.util.Set;
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /** The bytes of every record, as drawn in {@link EventDescriptor}: read without the reader. */
 class EventDescriptorTest {
@@ -31,7 +36,7 @@ class EventDescriptorTest {
     }
     assertThat(ids).isEqualTo("1=NAME 2=QUEUED 3=SCHEDULED 4=PREEMPTED 5=STEP 6=TOKENS 7=PREFILL_STATS 8=CORRUPTED "
         + "9=FINISHED 10=ENDED 11=SNAPSHOT 12=PICK_UP 13=STOPPED 14=DRAFT 15=EVICTED 16=DETAILS 17=REQUEST_ID "
-        + "18=GRAPH ");
+        + "18=GRAPH 19=STEP_OF_ONE ");
   }
 
   @Test
@@ -88,6 +93,114 @@ class EventDescriptorTest {
     checkStep(shape, 72, 2, 1, 21, 0, 10, 10);
     shape.add(true, 5, 3);
     checkStep(shape, 104, 3, 1, 21, 1, 5, 8, 5 * 8 + 21, 8, 10, 5 * 8 + 10);
+  }
+
+  private static final StepShape ONE_DECODE = oneDecode(30);
+
+  private static StepShape oneDecode(long context) {
+    StepShape shape = new StepShape(4096);
+    shape.add(false, 1, context - 1);
+    return shape;
+  }
+
+  @Test
+  void stepOfOneTokenIsOneRecord() {
+    check(w -> {
+      w.step(9, 500, 400, 1, ONE_DECODE);
+      w.tokens(3, 2, 1);
+    }, 32, (m, at) -> {
+      assertThat(m.get(LONG, at)).isEqualTo(0x0002_000003_0001_13L);
+      assertThat(longs(m, at + 8, 2)).containsExactly(9, 500);
+      assertThat(ints(m, at + 24, 2)).containsExactly(100, 30);
+      EventReader reader = new EventReader().wrap(m, at);
+      assertThat(List.of(reader.step(), reader.batchNanos(), reader.scheduleNanos())).containsExactly(9L, 500L, 400L);
+      assertThat(List.of(reader.outputs(), reader.slot(), reader.generation(), reader.argument()))
+          .containsExactly(1, 3, 2, 1);
+      StepShape read = new StepShape(4096);
+      read.add(true, 5, 3);
+      reader.shape(read);
+      assertThat(read).usingRecursiveComparison().isEqualTo(ONE_DECODE);
+    });
+  }
+
+  /** Whatever does not fit the short record is written as a STEP and what follows it, in order. */
+  @ParameterizedTest(name = "{0}")
+  @MethodSource("stepsThatAreNotShort")
+  void otherStepsStayWhatTheyAre(String what, Consumer<EventWriter> write, List<EventType> expected, long context) {
+    EventRing ring = new EventRing();
+    EventWriter writer = EventWriter.into(ring);
+    write.accept(writer);
+    writer.commit();
+    List<EventType> types = new ArrayList<>();
+    ring.drain((memory, offset) -> {
+      EventReader reader = new EventReader().wrap(memory, offset);
+      types.add(reader.type());
+      if (reader.type() == EventType.STEP) {
+        assertThat(List.of(reader.step(), reader.batchNanos())).containsExactly(9L, 500L);
+        assertThat(reader.outputs()).isEqualTo(1);
+        StepShape read = new StepShape();
+        reader.shape(read);
+        assertThat(read.decodeContext()).isEqualTo(context);
+      }
+      return reader.bytes();
+    }, ring.tailAcquire());
+    assertThat(types).isEqualTo(expected);
+  }
+
+  static Stream<Arguments> stepsThatAreNotShort() {
+    return Stream.of(
+        notShort("two tokens", w -> w.tokens(3, 2, 2), EventType.TOKENS),
+        notShort("no token: the step failed", w -> w.finished(3, 2, FinishReason.ERROR), EventType.FINISHED),
+        notShort("nothing", w -> {}),
+        notShort(
+            "logits with a NaN",
+            w -> {
+              w.corrupted(3, 2);
+              w.tokens(3, 2, 1);
+            },
+            EventType.CORRUPTED,
+            EventType.TOKENS),
+        notShort(
+            "a first token",
+            w -> {
+              w.prefillStats(3, 2, 1, 0, 0, 0);
+              w.tokens(3, 2, 1);
+            },
+            EventType.PREFILL_STATS,
+            EventType.TOKENS),
+        Arguments.of(
+            "a schedule too long ago",
+            (Consumer<EventWriter>) w -> {
+              w.step(9, 500, 500 - (1L << 31), 1, ONE_DECODE);
+              w.tokens(3, 2, 1);
+            },
+            List.of(EventType.STEP, EventType.TOKENS),
+            30L),
+        Arguments.of(
+            "a context too long",
+            (Consumer<EventWriter>) w -> {
+              w.step(9, 500, 400, 1, oneDecodeWithoutWindow(1L << 31));
+              w.tokens(3, 2, 1);
+            },
+            List.of(EventType.STEP, EventType.TOKENS),
+            1L << 31));
+  }
+
+  private static StepShape oneDecodeWithoutWindow(long context) {
+    StepShape shape = new StepShape();
+    shape.add(false, 1, context - 1);
+    return shape;
+  }
+
+  private static Arguments notShort(String what, Consumer<EventWriter> after, EventType... types) {
+    List<EventType> expected = new ArrayList<>(List.of(EventType.STEP));
+    expected.addAll(List.of(types));
+    Consumer<EventWriter> write =
+        w -> {
+          w.step(9, 500, 400, 1, ONE_DECODE);
+          after.accept(w);
+        };
+    return Arguments.of(what, write, expected, 30L);
   }
 
   private static void checkStep(StepShape shape, int bytes, int parts, long... sums) {
