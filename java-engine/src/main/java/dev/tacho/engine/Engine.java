@@ -246,7 +246,8 @@ public final class Engine implements AutoCloseable {
   }
 
   /**
-   * Accepts nothing new, lets the requests end for so long, aborts the rest and gives everything back.
+   * Accepts nothing new, lets the requests end for so long, aborts the rest and gives everything back. An engine that
+   * is asleep ends what it holds at once; one that is being closed is neither put to sleep nor woken.
    *
    * @param drain how long requests may go on
    */

@@ -247,6 +247,7 @@ final class EngineGroup {
     if (peaks != null) {
       peaks.close();
     }
+    sleep.refuse();
     List<Thread> others = new ArrayList<>();
     for (EngineRuntime engine : engines.subList(1, engines.size())) {
       others.add(Thread.startVirtualThread(() -> engine.close(drain)));

@@ -418,10 +418,12 @@ final class EngineRuntime {
   /** See {@link Engine#close(Duration)}. */
   void close(Duration time) {
     boolean first = closing.compareAndSet(false, true);
+    // What it holds back would not end in that time either.
+    boolean asleep = state() == EngineState.SLEEPING;
     if (first) {
       states.enter(EngineState.DRAINING);
     }
-    drain.shorten(time);
+    drain.shorten(asleep ? Duration.ZERO : time);
     if (first) {
       drain.await(() -> live.isEmpty() || state() == EngineState.DEAD);
       end();

@@ -22,7 +22,7 @@ final class SleepControl {
   private final ReentrantLock lock = new ReentrantLock();
   private final EnumSet<SleepTag> missing = EnumSet.noneOf(SleepTag.class);
   private boolean weightsDiscarded;
-  private boolean closed;
+  private volatile boolean closed;
   private volatile boolean sleeping;
 
   SleepControl(List<EngineRuntime> engines, ModelWeights weights) {
@@ -102,11 +102,16 @@ final class SleepControl {
     }
   }
 
-  /** From now on the weights are not touched. Waits for whoever puts the engines to sleep at the moment. */
+  /** The engines are being closed: from now on nobody puts them to sleep or wakes them. */
+  void refuse() {
+    closed = true;
+  }
+
+  /** Waits for whoever puts the engines to sleep at the moment; afterwards the weights are not touched. */
   void close() {
     lock.lock();
     try {
-      closed = true;
+      refuse();
     } finally {
       lock.unlock();
     }

@@ -10,15 +10,20 @@ import dev.tacho.metrics.page.MetricsSnapshot;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** An engine that sleeps computes nothing, holds requests back, gives its memory up, and goes on as if nothing was. */
 @Timeout(120)
@@ -226,14 +231,34 @@ class SleepTest {
     }
   }
 
-  @Test
-  void aSleepingEngineCloses() {
-    Engine engine = ScriptedEngine.open(ScriptedRunner.endless());
-    engine.sleep(2);
+  @ParameterizedTest(name = "level {0}")
+  @ValueSource(ints = {0, 2})
+  @Timeout(60)
+  void aSleepingEngineClosesAtOnceHoweverLongTheDrain(int level) {
+    Engine engine = ScriptedEngine.open(ScriptedRunner.unhurried());
+    GenerationHandle running = engine.submit(GenerationRequest.of("a", SamplingParams.greedy().withMaxTokens(3900)));
+    running.accepted().join();
+    engine.sleep(level, SleepMode.KEEP);
     GenerationHandle waiting = engine.submit(GenerationRequest.of("a", SHORT));
-    engine.close();
+    engine.close(Duration.ofHours(1));
+    assertThatThrownBy(() -> running.completion().join()).hasCauseInstanceOf(EngineClosedException.class);
     assertThatThrownBy(() -> waiting.completion().join()).hasCauseInstanceOf(EngineClosedException.class);
     assertThatThrownBy(() -> engine.sleep(1)).isInstanceOf(EngineClosedException.class);
+  }
+
+  @Test
+  @Timeout(60)
+  void anEngineThatIsBeingClosedIsNotPutToSleep() {
+    Semaphore steps = new Semaphore(0);
+    Engine engine = ScriptedEngine.open(ScriptedRunner.endless().during(step -> steps.acquire()));
+    GenerationHandle running = engine.submit(GenerationRequest.of("a", SHORT));
+    running.accepted().join();
+    CompletableFuture<Void> closed = CompletableFuture.runAsync(() -> engine.close(Duration.ofHours(1)));
+    Await.until("the engine accepts no more", () -> !engine.state().accepts());
+    assertThatThrownBy(() -> engine.sleep(1, SleepMode.KEEP)).isInstanceOf(EngineClosedException.class);
+    steps.release(1000);
+    assertThat(running.completion().join().finishReason()).isEqualTo(FinishReason.LENGTH);
+    closed.join();
   }
 
   private static long residentBytes() throws IOException {
