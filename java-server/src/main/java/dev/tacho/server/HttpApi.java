@@ -7,6 +7,7 @@ import dev.tacho.engine.EngineState;
 import dev.tacho.metrics.prometheus.HttpMetrics;
 import dev.tacho.metrics.prometheus.JvmMetrics;
 import io.helidon.http.DirectHandler;
+import io.helidon.http.Header;
 import io.helidon.http.HeaderNames;
 import io.helidon.http.HeaderValues;
 import io.helidon.http.Headers;
@@ -163,7 +164,7 @@ public final class HttpApi implements AutoCloseable {
   }
 
   private void route(HttpRouting.Builder routing) {
-    routing.addFilter(this::count).addFilter(HttpApi::closeIfAsked).addFilter(HttpApi::checkLength);
+    routing.addFilter(this::count).addFilter(HttpApi::closeIfAsked).addFilter(HttpApi::checkBodyEnd);
     CompletionsHandler completions = new CompletionsHandler(engine);
     serve(routing, Method.POST, "/v1/completions", completions);
     serve(routing, Method.GET, "/v1/models", this::models);
@@ -223,18 +224,41 @@ public final class HttpApi implements AutoCloseable {
     return 0;
   }
 
-  /** A length that is none would have the server wait for a body that never ends. */
-  private static void checkLength(FilterChain chain, RoutingRequest request, RoutingResponse response) {
-    if (request.headers().contains(HeaderNames.CONTENT_LENGTH)) {
-      String text = request.headers().get(HeaderNames.CONTENT_LENGTH).get();
-      if (!LENGTH.matcher(text).matches()) {
-        ApiError error = ApiError.refused(400, "Content-Length: must be a number of bytes, is '" + text + "'", null);
-        response.header(HeaderValues.CONNECTION_CLOSE).status(400);
-        response.header(HeaderNames.CONTENT_TYPE, "application/json").send(Json.bytes(error.toJson()));
-        throw new CloseConnectionException("nobody knows where its body ends");
-      }
+  /** What is behind a body whose end nobody knows would be taken for a next request, so the connection is closed. */
+  private static void checkBodyEnd(FilterChain chain, RoutingRequest request, RoutingResponse response) {
+    ApiError error = faultOfBodyEnd(request.headers());
+    if (error != null) {
+      response.header(HeaderValues.CONNECTION_CLOSE).status(error.status());
+      response.header(HeaderNames.CONTENT_TYPE, "application/json").send(Json.bytes(error.toJson()));
+      throw new CloseConnectionException("nobody knows where its body ends");
     }
     chain.proceed();
+    if (request.headers().contains(HeaderNames.EXPECT) && !request.content().consumed()) {
+      throw new CloseConnectionException("a client that has not been told to continue may send its body or not");
+    }
+  }
+
+  /** What is wrong with the headers that tell a body's end; null if nothing is. */
+  private static @Nullable ApiError faultOfBodyEnd(Headers headers) {
+    boolean coded = headers.contains(HeaderNames.TRANSFER_ENCODING);
+    if (coded && !headers.contains(HeaderValues.TRANSFER_ENCODING_CHUNKED)) {
+      String codings = headers.get(HeaderNames.TRANSFER_ENCODING).values();
+      return ApiError.refused(501, "Transfer-Encoding: only 'chunked' is understood, is '" + codings + "'", null);
+    }
+    if (!headers.contains(HeaderNames.CONTENT_LENGTH)) {
+      return null;
+    }
+    Header length = headers.get(HeaderNames.CONTENT_LENGTH);
+    if (coded) {
+      return ApiError.refused(400, "Content-Length: must not stand beside Transfer-Encoding", null);
+    }
+    if (!LENGTH.matcher(length.get()).matches()) {
+      return ApiError.refused(400, "Content-Length: must be a number of bytes, is '" + length.get() + "'", null);
+    }
+    if (!length.allValues().stream().allMatch(length.get()::equals)) {
+      return ApiError.refused(400, "Content-Length: must be one number, is '" + length.values() + "'", null);
+    }
+    return null;
   }
 
   /** Helidon leaves the closing to a client that has asked for {@code Connection: close}, which waits for it. */

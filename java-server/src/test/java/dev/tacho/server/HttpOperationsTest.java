@@ -245,4 +245,28 @@ class HttpOperationsTest {
       assertThat(answer).contains("\"error\"");
     }
   }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "Content-Length: 2~Content-Length: 60|400|must be one number",
+        "Content-Length: 2~Transfer-Encoding: chunked|400|beside Transfer-Encoding",
+        "Transfer-Encoding: gzip, chunked|501|gzip, chunked",
+        "Transfer-Encoding: Chunked|501|Chunked",
+        "Transfer-Encoding: chunked~Transfer-Encoding: identity|501|identity",
+        "Expect: 100-continue~Content-Length: 2|404|nothing at"
+      })
+  void whereABodyMayEndElsewhereNothingIsReadBehindIt(String headers, int status, String words) throws IOException {
+    String body = "{}";
+    String next = "GET /version HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    String path = headers.startsWith("Expect") ? "/nothing" : "/v1/completions";
+    String head = "POST " + path + " HTTP/1.1\r\nHost: a\r\n" + headers.replace("~", "\r\n") + "\r\n\r\n";
+    try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), api.port())) {
+      socket.setSoTimeout(10_000);
+      socket.getOutputStream().write((head + body + next).getBytes(StandardCharsets.US_ASCII));
+      String answer = new String(socket.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+      assertThat(answer).startsWith("HTTP/1.1 " + status).contains(words).containsOnlyOnce("HTTP/1.1 ");
+    }
+  }
 }
