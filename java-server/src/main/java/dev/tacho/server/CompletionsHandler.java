@@ -71,9 +71,6 @@ final class CompletionsHandler implements Handler {
         byte[] whole = Json.bytes(json.whole(completions(submitted)));
         response.header(HeaderNames.CONTENT_TYPE, "application/json").send(whole);
       }
-    } catch (UncheckedIOException e) {
-      // Nothing else would keep Helidon from warning, with a stack trace, that no error can be sent.
-      throw new CloseConnectionException("the client has gone away", e);
     } finally {
       handles.cancel();
     }

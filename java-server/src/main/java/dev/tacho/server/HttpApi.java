@@ -2,6 +2,7 @@ package dev.tacho.server;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.tacho.engine.Engine;
+import dev.tacho.engine.EngineException;
 import dev.tacho.engine.EngineMetrics;
 import dev.tacho.engine.EngineState;
 import dev.tacho.metrics.prometheus.HttpMetrics;
@@ -182,17 +183,38 @@ public final class HttpApi implements AutoCloseable {
       serve(routing, Method.GET, SleepRoutes.IS_SLEEPING, sleep::isSleeping);
     }
     routing
-        .get("/metrics/", this::metrics)
-        .route(Method.HEAD, PathMatchers.any(), this::head)
-        .any(this::unknown)
-        .error(UncheckedIOException.class, HttpApi::clientGone)
+        .get("/metrics/", answering(this::metrics))
+        .route(Method.HEAD, PathMatchers.any(), answering(this::head))
+        .any(answering(this::unknown))
         .error(HttpException.class, (_, response, e) -> send(response, fromHelidon(e)))
         .error(Throwable.class, HttpApi::failed);
   }
 
   private void serve(HttpRouting.Builder routing, Method method, String path, Handler handler) {
     routes.put(path, method);
-    routing.route(method, PathMatchers.exact(path), handler);
+    routing.route(method, PathMatchers.exact(path), answering(handler));
+  }
+
+  /**
+   * Sends refusals, and ends the connection of a client that has gone away, itself: where Helidon's error handlers
+   * cannot send, it warns with a stack trace, and any client could fill the log.
+   */
+  private static Handler answering(Handler handler) {
+    return (request, response) -> {
+      try {
+        try {
+          handler.handle(request, response);
+        } catch (ApiError.Thrown | EngineException e) {
+          if (response.isSent()) {
+            throw e;
+          }
+          send(response, ApiError.of(e));
+        }
+      } catch (UncheckedIOException e) {
+        LOG.atDebug().setCause(e).log("the client of {} has gone away", request.path().path());
+        throw new CloseConnectionException("the client has gone away", e);
+      }
+    };
   }
 
   /** Counts each request when it has been answered, or its client has gone. */
@@ -365,11 +387,6 @@ public final class HttpApi implements AutoCloseable {
     return status < 500
         ? ApiError.refused(status, inWords(e.getMessage(), e.status()), null)
         : ApiError.of(e);
-  }
-
-  private static void clientGone(ServerRequest request, ServerResponse response, UncheckedIOException e) {
-    LOG.atDebug().setCause(e).log("the client of {} has gone away", request.path().path());
-    throw new CloseConnectionException("the client has gone away", e);
   }
 
   private static void failed(ServerRequest request, ServerResponse response, Throwable fault) {
