@@ -26,6 +26,11 @@ final class Json {
     return MAPPER.createObjectNode();
   }
 
+  /** Reads one value. */
+  static JsonNode read(String text) throws JsonProcessingException {
+    return MAPPER.readTree(text);
+  }
+
   /** Reads one JSON object; anything else is a bad request. */
   static ObjectNode readObject(byte[] body) {
     JsonNode node;

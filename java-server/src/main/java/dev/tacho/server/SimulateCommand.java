@@ -101,6 +101,10 @@ final class SimulateCommand implements Callable<Integer> {
       report = simulation.run(new Progress(requests.size()));
     } catch (IllegalArgumentException e) {
       throw new CommandFailedException(String.valueOf(e.getMessage()));
+    } catch (OutOfMemoryError e) {
+      throw new CommandFailedException(
+          blocks.getAsInt() + " blocks and " + requests.size() + " requests do not fit into the heap (" + e.getMessage()
+              + "); TACHO_JAVA_OPTS=-Xmx... makes it larger");
     }
     double wallSeconds = (System.nanoTime() - begin) / 1e9;
     PrintWriter out = spec.commandLine().getOut();

@@ -2,7 +2,6 @@ package dev.tacho.server;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.tacho.engine.simulation.RequestTrace;
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -28,7 +27,6 @@ final class TraceReader {
   private static final String PREFIX = "prefix_tokens";
   private static final List<String> NAMES = List.of(ARRIVAL, PROMPT, OUTPUT, GROUP, PREFIX);
   private static final List<String> NEEDED = List.of(ARRIVAL, PROMPT, OUTPUT);
-  private static final ObjectMapper MAPPER = new ObjectMapper();
 
   private final Path file;
   private final RequestTrace trace = new RequestTrace();
@@ -118,7 +116,7 @@ final class TraceReader {
   private void readJson(String text) {
     JsonNode row;
     try {
-      row = MAPPER.readTree(text);
+      row = Json.read(text);
     } catch (JsonProcessingException e) {
       throw new IllegalArgumentException("no JSON: " + e.getOriginalMessage(), e);
     }

@@ -15,6 +15,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import picocli.CommandLine;
 
 class SimulateCommandTest {
@@ -32,7 +33,11 @@ class SimulateCommandTest {
   private record Result(int code, String out, String err) {}
 
   private Result simulate(String trace, String... more) throws IOException {
-    List<String> args = new ArrayList<>(List.of("simulate", "--num-gpu-blocks-override", "11"));
+    return simulateWith("11", trace, more);
+  }
+
+  private Result simulateWith(String blocks, String trace, String... more) throws IOException {
+    List<String> args = new ArrayList<>(List.of("simulate", "--num-gpu-blocks-override", blocks));
     args.addAll(List.of(more));
     args.add(Files.writeString(folder.resolve("trace"), trace).toString());
     StringWriter out = new StringWriter();
@@ -95,6 +100,31 @@ class SimulateCommandTest {
     assertThat(result.code()).isEqualTo(1);
     assertThat(result.err()).contains(problem).hasLineCount(1);
     assertThat(result.out()).isEmpty();
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"{%s, \"arrival\": 1}", "{%s} {}"})
+  void aLineOfMoreThanOneObjectIsNamed(String line) throws IOException {
+    String request = "\"arrival\": 0, \"prompt_tokens\": 20, \"output_tokens\": 3";
+    Result result = simulate(line.formatted(request), "--cost", "step=1");
+    assertThat(result.code()).isEqualTo(1);
+    assertThat(result.err()).contains("line 1: no JSON").hasLineCount(1);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"2147483647, at most 134217726", "134217726, do not fit into the heap"})
+  void blocksThatNobodyCanCountAreAnError(String blocks, String problem) throws IOException {
+    Result result = simulateWith(blocks, CSV, "--cost", "step=1");
+    assertThat(result.code()).isEqualTo(1);
+    assertThat(result.err()).contains(blocks + " blocks").contains(problem).hasLineCount(1);
+  }
+
+  @Test
+  void sequencesMayBeAsManyAsAnIntCounts() throws IOException {
+    String most = Integer.toString(Integer.MAX_VALUE);
+    Result result = simulate(CSV, "--cost", "step=1", "--max-num-seqs", most, "--max-num-batched-tokens", most);
+    assertThat(result.code()).as(result.err()).isZero();
+    assertThat(result.err()).contains("3 requests simulated");
   }
 
   @Test

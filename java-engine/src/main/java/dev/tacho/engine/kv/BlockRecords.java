@@ -28,13 +28,16 @@ final class BlockRecords {
   // The elements of an array begin 16 bytes behind its own beginning; a large one begins with a cache line.
   private static final int ALIGNMENT = 12;
 
+  /** So many fit into an array. */
+  static final int MAX_BLOCKS = (Integer.MAX_VALUE - 8 - ALIGNMENT) / STRIDE;
+
   private final int[] ints;
 
   /**
-   * @throws ArithmeticException if so many do not fit into an array
+   * @param numBlocks at most {@link #MAX_BLOCKS}
    */
   BlockRecords(int numBlocks) {
-    ints = new int[Math.addExact(Math.multiplyExact(numBlocks, STRIDE), ALIGNMENT)];
+    ints = new int[numBlocks * STRIDE + ALIGNMENT];
   }
 
   int get(int block, int field) {

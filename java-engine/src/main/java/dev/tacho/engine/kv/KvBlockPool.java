@@ -31,7 +31,7 @@ public final class KvBlockPool {
   private int numFree;
 
   /**
-   * @param numBlocks blocks, the null block included, at least 2
+   * @param numBlocks blocks, the null block included, at least 2 and at most 2^27 - 2
    * @param blockTokens tokens of a block
    * @param prefixCaching freed blocks can be found by their contents
    */
@@ -39,6 +39,10 @@ public final class KvBlockPool {
     if (numBlocks < 2 || blockTokens < 1) {
       throw new IllegalArgumentException(
           "KV pool of " + numBlocks + " blocks of " + blockTokens + " tokens, at least 2 blocks of 1 are needed");
+    }
+    if (numBlocks > BlockRecords.MAX_BLOCKS) {
+      throw new IllegalArgumentException(
+          "KV pool of " + numBlocks + " blocks, at most " + BlockRecords.MAX_BLOCKS + " can be kept account of");
     }
     this.numBlocks = numBlocks;
     this.blockTokens = blockTokens;

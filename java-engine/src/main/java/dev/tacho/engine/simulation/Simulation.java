@@ -72,7 +72,7 @@ public final class Simulation {
     this.trace = trace;
     this.cost = cost;
     scheduler = new Scheduler(config, pool, counts);
-    maxQueued = 2 * config.maxNumSeqs();
+    maxQueued = 2 * Math.min(config.maxNumSeqs(), trace.size());
   }
 
   /**
