@@ -410,6 +410,9 @@ public enum EngineOption {
    */
   public Object parse(String text) {
     String value = text.strip();
+    if (value.isEmpty() && (type == Type.PATH || type == Type.STRING)) {
+      throw new ConfigurationException(optionName, "must not be empty");
+    }
     try {
       return switch (type) {
         case STRING -> value;

@@ -143,6 +143,10 @@ class EngineConfigTest {
     "log-stats-interval, 0s",
     "log-stats-interval, 99999999999h",
     "block-size, 32",
+    "model, ''",
+    "repack-cache, ' '",
+    "metrics-directory, ''",
+    "served-model-name, ''",
     "seed, x"
   })
   void badValueNamesItsOption(String option, String value) {
