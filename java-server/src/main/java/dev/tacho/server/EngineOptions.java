@@ -1,5 +1,6 @@
 package dev.tacho.server;
 
+import dev.tacho.engine.ConfigurationException;
 import dev.tacho.engine.EngineConfig;
 import dev.tacho.engine.EngineOption;
 import java.util.EnumSet;
@@ -75,7 +76,11 @@ final class EngineOptions {
     return given(parsed, EngineConfig.builder()).environment(environment, OTHER_VARIABLES).build();
   }
 
-  /** Adds what the command line says to a configuration. */
+  /**
+   * Adds what the command line says to a configuration.
+   *
+   * @throws ConfigurationException if it says of a switch two things
+   */
   static EngineConfig.Builder given(ParseResult parsed, EngineConfig.Builder builder) {
     for (EngineOption option : EnumSet.allOf(EngineOption.class)) {
       if (parsed.hasMatchedOption(positive(option))
@@ -83,7 +88,11 @@ final class EngineOptions {
         builder.set(option, parsed.matchedOptionValue(positive(option), ""));
       }
       if (parsed.hasMatchedOption(negative(option))) {
-        builder.set(option, "false");
+        if (parsed.hasMatchedOption(positive(option))) {
+          throw new ConfigurationException(
+              option.optionName(), "does not go with " + negative(option) + ", which says the same or the opposite");
+        }
+        builder.set(option, Boolean.toString(!parsed.matchedOptionValue(negative(option), true)));
       }
     }
     return builder;

@@ -15,12 +15,14 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import picocli.CommandLine;
@@ -127,6 +129,7 @@ class CommandLineTest {
         "generate --prompt a",
         "serve --model x --port 70000",
         "serve --model x --max-num-seqs 0",
+        "serve --model x --enable-prefix-caching --no-enable-prefix-caching",
         "nothing",
         ""
       })
@@ -134,6 +137,18 @@ class CommandLineTest {
     Result result = tacho(words.isEmpty() ? new String[0] : words.split(" "));
     assertThat(result.code()).as(result.err()).isEqualTo(2);
     assertThat(result.err()).startsWith("tacho: ").doesNotContain("Exception");
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "--enable-prefix-caching, true",
+    "--enable-prefix-caching=false, false",
+    "--no-enable-prefix-caching, false",
+    "--no-enable-prefix-caching=false, true"
+  })
+  void theOppositeOfASwitchMayBeDeniedToo(String word, boolean enabled) {
+    CommandLine.ParseResult parsed = Main.commandLine().parseArgs("serve", "--model", "x", word).subcommand();
+    assertThat(EngineOptions.config(parsed, Map.of()).enablePrefixCaching()).isEqualTo(enabled);
   }
 
   @Test
