@@ -109,6 +109,8 @@ class OwnFamiliesTest {
     rates.update(5_000_000_000L, totals, null);
     assertThat(rates.mfu()).as("no peak is known").isZero();
     assertThatThrownBy(() -> new DevicePeaks(0, 1)).hasMessageContaining("must be positive");
+    assertThatThrownBy(() -> new DevicePeaks(1, Double.POSITIVE_INFINITY)).hasMessageContaining("finite");
+    assertThat(new DevicePeaks(1e308, 1e308).bytesPerSecond()).as("a sum that is not finite").isEqualTo(1e308);
   }
 
   @Test

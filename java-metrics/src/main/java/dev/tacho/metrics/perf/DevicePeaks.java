@@ -9,7 +9,8 @@ package dev.tacho.metrics.perf;
 public record DevicePeaks(double flopsPerSecond, double bytesPerSecond) {
   /** Checks the numbers. */
   public DevicePeaks {
-    if (!(flopsPerSecond > 0) || !(bytesPerSecond > 0) || !Double.isFinite(flopsPerSecond + bytesPerSecond)) {
+    if (!(flopsPerSecond > 0 && Double.isFinite(flopsPerSecond) && bytesPerSecond > 0
+        && Double.isFinite(bytesPerSecond))) {
       throw new IllegalArgumentException("peaks of " + flopsPerSecond + " FLOP/s and " + bytesPerSecond
           + " byte/s: must be positive and finite");
     }
