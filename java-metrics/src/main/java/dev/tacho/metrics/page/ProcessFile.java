@@ -11,6 +11,7 @@ import java.nio.channels.FileChannel;
 import java.nio.channels.FileChannel.MapMode;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.DirectoryStream;
+import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
@@ -122,8 +123,7 @@ public final class ProcessFile {
    * @throws IOException if the directory is not writable or the disk is full; names the file
    */
   public static <T> Filled<T> create(Path directory, Kind kind, String names, Filling<T> filling) throws IOException {
-    Files.createDirectories(directory,
-        PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
+    createDirectories(directory);
     ProcessHandle self = ProcessHandle.current();
     long start = startMillis(self);
     String name = "tacho-" + self.pid() + "-" + start + "-" + NUMBERS.incrementAndGet() + kind.suffix;
@@ -161,6 +161,17 @@ public final class ProcessFile {
       if (!whole) {
         Files.deleteIfExists(temporary);
       }
+    }
+  }
+
+  private static void createDirectories(Path directory) throws IOException {
+    try {
+      Files.createDirectories(directory,
+          PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
+    } catch (FileAlreadyExistsException e) {
+      throw new IOException(e.getFile() + " is no directory", e);
+    } catch (IOException e) {
+      throw new IOException("it could not be made (" + e + ")", e);
     }
   }
 
