@@ -88,6 +88,11 @@ public final class RepackCache {
    */
   @Nullable MemorySegment find(GgufFile file, Kernels kernels, TensorManifest manifest, Arena arena) {
     Path kept = fileOf(file.path(), kernels);
+    if (Files.exists(kept) && !Files.isRegularFile(kept)) {
+      // A pipe would be waited for.
+      log.accept(kept + " is no regular file; it is made anew");
+      return null;
+    }
     try (FileChannel channel = FileChannel.open(kept, StandardOpenOption.READ)) {
       String fault = "is not as long as it should be";
       if (channel.size() == HEADER_BYTES + manifest.totalBytes()) {

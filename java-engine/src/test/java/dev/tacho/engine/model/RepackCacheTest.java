@@ -200,6 +200,14 @@ class RepackCacheTest {
     assertThat(log.getLast()).startsWith("weights are not kept: ");
   }
 
+  @Test
+  void whatIsNoFileIsNotOpened() throws IOException {
+    Files.createDirectories(kept());
+    assertThat(load()).isEqualTo(tensors());
+    assertThat(log.getFirst()).isEqualTo(kept() + " is no regular file; it is made anew");
+    assertThat(log.getLast()).startsWith("weights are not kept: ");
+  }
+
   /** As waking from a deep sleep does. */
   @Test
   void discardedWeightsOfAMappingComeBackByThemselves() {

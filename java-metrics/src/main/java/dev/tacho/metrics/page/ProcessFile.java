@@ -368,7 +368,11 @@ public final class ProcessFile {
     return kind + " of process " + pid() + ": " + path;
   }
 
+  /** Opens what can be mapped: a pipe would be waited for. */
   private static FileChannel channel(Path path, MapMode mode) throws IOException {
+    if (Files.exists(path) && !Files.isRegularFile(path)) {
+      throw new IOException(path + " is no regular file");
+    }
     return mode.equals(MapMode.READ_ONLY)
         ? FileChannel.open(path, StandardOpenOption.READ)
         : FileChannel.open(path, StandardOpenOption.READ, StandardOpenOption.WRITE);

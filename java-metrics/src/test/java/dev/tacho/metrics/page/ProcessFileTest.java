@@ -93,6 +93,8 @@ class ProcessFileTest {
     damaged[65] = 127;
     Files.write(other, damaged);
     assertThatThrownBy(() -> ProcessFile.open(other, ProcessFile.Kind.PAGE)).hasMessageContaining("damaged");
+    Path folder = Files.createDirectory(directory.resolve("folder.page"));
+    assertThatThrownBy(() -> ProcessFile.open(folder, ProcessFile.Kind.PAGE)).hasMessageContaining("no regular file");
   }
 
   /** The start of a process moves with the wall clock, so it decides only about one that has been silent. */
