@@ -1,6 +1,7 @@
 package dev.tacho.engine.token;
 
 import dev.tacho.engine.UnsupportedException;
+import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -102,11 +103,12 @@ record PreTokenizer(List<String> patterns, boolean keepsWholeWords, boolean comp
    *
    * @throws UnsupportedException if the name is not known; lists those that are
    */
-  static PreTokenizer named(String name) {
+  static PreTokenizer named(String name, Path file) {
     PreTokenizer rule = BY_NAME.get(name);
     if (rule == null) {
       throw new UnsupportedException(
-          "pre-tokenizer \"" + name + "\"", "known are " + String.join(", ", new TreeSet<>(BY_NAME.keySet())));
+          "pre-tokenizer \"" + name + "\" of " + file,
+          "known are " + String.join(", ", new TreeSet<>(BY_NAME.keySet())));
     }
     return rule;
   }

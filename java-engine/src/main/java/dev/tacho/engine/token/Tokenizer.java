@@ -108,7 +108,7 @@ public final class Tokenizer implements AutoCloseable {
   private static boolean addsBosByDefault(Vocabulary vocabulary) {
     return switch (vocabulary.kind()) {
       case SENTENCE_PIECE -> true;
-      case BYTE_LEVEL -> PreTokenizer.named(vocabulary.preTokenizer()).addsBos();
+      case BYTE_LEVEL -> vocabulary.preTokenizer().addsBos();
     };
   }
 

@@ -63,7 +63,7 @@ final class TokenizerJson {
   }
 
   private void writeByteLevel() {
-    PreTokenizer rule = PreTokenizer.named(vocabulary.preTokenizer());
+    PreTokenizer rule = vocabulary.preTokenizer();
     begin();
     json.append(",\"normalizer\":").append(rule.composes() ? "{\"type\":\"NFC\"}" : "null");
     json.append(",\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[");

@@ -20,6 +20,10 @@ final class Vocabulary {
   private static final String PREFIX = "tokenizer.ggml.";
   private static final String TOKENS = PREFIX + "tokens";
   private static final String TOKEN_TYPE = PREFIX + "token_type";
+
+  /** The merges of a SentencePiece vocabulary take time in proportion to the square of a token's length. */
+  private static final int MAX_TOKEN_CHARS = 4096;
+
   private static final long NO_TOKEN = 0xffff_ffffL;
 
   /**
@@ -91,10 +95,16 @@ final class Vocabulary {
    */
   static Vocabulary read(GgufFile file) {
     String modelName = file.string(PREFIX + "model");
-    Kind kind = kindOf(modelName);
+    Kind kind = kindOf(file, modelName);
     List<String> texts = file.strings(TOKENS);
     if (texts.isEmpty()) {
       throw fault(file, TOKENS, "at least one token", "an empty array");
+    }
+    for (int id = 0; id < texts.size(); id++) {
+      int chars = texts.get(id).length();
+      if (chars > MAX_TOKEN_CHARS) {
+        throw fault(file, TOKENS + " of token " + id, "at most " + MAX_TOKEN_CHARS + " characters", chars + "");
+      }
     }
     TokenType[] types = readTypes(file, texts.size());
     Vocabulary vocabulary = new Vocabulary(file, kind, texts, types);
@@ -125,14 +135,14 @@ final class Vocabulary {
     }
   }
 
-  private static Kind kindOf(String modelName) {
+  private static Kind kindOf(GgufFile file, String modelName) {
     for (Kind kind : Kind.values()) {
       if (kind.modelName.equals(modelName)) {
         return kind;
       }
     }
     throw new UnsupportedException(
-        "tokenizer model \"" + modelName + "\"",
+        "tokenizer model \"" + modelName + "\" of " + file.path(),
         "\"llama\" (SentencePiece BPE) and \"gpt2\" (byte-level BPE) can be built");
   }
 
@@ -213,9 +223,13 @@ final class Vocabulary {
     return file.strings(PREFIX + "merges");
   }
 
-  /** The name of the rule that splits text before merging. */
-  String preTokenizer() {
-    return file.string(PREFIX + "pre", "default");
+  /**
+   * The rule that splits text before merging.
+   *
+   * @throws UnsupportedException if the file names one that is not known
+   */
+  PreTokenizer preTokenizer() {
+    return PreTokenizer.named(file.string(PREFIX + "pre", "default"), file.path());
   }
 
   /** Whether a space is put before text. */

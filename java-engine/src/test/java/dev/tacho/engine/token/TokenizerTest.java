@@ -317,6 +317,14 @@ class TokenizerTest {
         "each of 2 tokens",
         "1 scores");
     assertRefused(
+        new GgufWriter()
+            .string("tokenizer.ggml.model", "llama")
+            .strings("tokenizer.ggml.tokens", List.of("a", "a".repeat(1_000_000))),
+        ModelFormatException.class,
+        "of token 1",
+        "at most 4096 characters",
+        "found 1000000");
+    assertRefused(
         byteLevel("gpt-2", List.of()), ModelFormatException.class, "tokenizer.ggml.merges");
     assertRefused(
         byteLevel("no-such", List.of()), UnsupportedException.class, "\"no-such\"", "llama-bpe");
@@ -334,6 +342,9 @@ class TokenizerTest {
   }
 
   private void assertRefused(GgufWriter writer, Class<? extends Exception> type, String... words) {
-    assertThatThrownBy(() -> tokenizer(writer)).isInstanceOf(type).hasMessageContainingAll(words);
+    assertThatThrownBy(() -> tokenizer(writer))
+        .isInstanceOf(type)
+        .hasMessageContainingAll(words)
+        .hasMessageContaining(".gguf");
   }
 }
