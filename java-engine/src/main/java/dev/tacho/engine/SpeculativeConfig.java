@@ -21,11 +21,12 @@ public record SpeculativeConfig(int numSpeculativeTokens, int promptLookupMin, i
   public static final int MAX_TOKENS = 255;
 
   private static final int DEFAULT_LOOKUP = 5;
+  private static final int MAX_DIGITS = 9;
   private static final String METHOD = "method";
   private static final String TOKENS = "num_speculative_tokens";
   private static final String MIN = "prompt_lookup_min";
   private static final String MAX = "prompt_lookup_max";
-  private static final Pattern PAIR = Pattern.compile("\\s*\"(\\w+)\"\\s*:\\s*(\"\\w+\"|\\d{1,9})\\s*(,|$)");
+  private static final Pattern PAIR = Pattern.compile("\\s*\"(\\w+)\"\\s*:\\s*(\"\\w+\"|\\d+)\\s*(,|$)");
 
   /** Checks the limits. */
   public SpeculativeConfig {
@@ -52,7 +53,7 @@ public record SpeculativeConfig(int numSpeculativeTokens, int promptLookupMin, i
   static SpeculativeConfig parse(String json) {
     Map<String, String> values = pairs(json);
     String method = values.remove(METHOD);
-    check("\"ngram\"".equals(method), METHOD + " must be \"ngram\", is " + method);
+    check("\"ngram\"".equals(method), METHOD + " must be \"ngram\", is " + (method == null ? "missing" : method));
     String tokens = values.remove(TOKENS);
     check(tokens != null, TOKENS + " is missing");
     String min = values.remove(MIN);
@@ -66,25 +67,26 @@ public record SpeculativeConfig(int numSpeculativeTokens, int promptLookupMin, i
 
   private static Map<String, String> pairs(String json) {
     String text = json.strip();
-    boolean isObject = text.startsWith("{") && text.endsWith("}") && text.length() > 2;
+    boolean isObject = text.startsWith("{") && text.endsWith("}") && text.length() > 1;
     check(isObject, "expected a JSON object, found '" + json + "'");
     Map<String, String> values = new HashMap<>();
     String inside = text.substring(1, text.length() - 1);
     Matcher pair = PAIR.matcher(inside);
     int at = 0;
-    boolean more = true;
+    boolean more = !inside.isBlank();
     while (more) {
       check(pair.find() && pair.start() == at, "expected names with words or whole numbers, found '" + json + "'");
       check(values.put(pair.group(1), pair.group(2)) == null, pair.group(1) + " is there twice");
       at = pair.end();
       more = pair.group(3).equals(",");
     }
-    check(at == inside.length(), "expected names with words or whole numbers, found '" + json + "'");
+    check(inside.substring(at).isBlank(), "expected names with words or whole numbers, found '" + json + "'");
     return values;
   }
 
   private static int number(String name, String text) {
     check(Character.isDigit(text.charAt(0)), name + " must be a whole number, is " + text);
+    check(text.length() <= MAX_DIGITS, name + " must have at most " + MAX_DIGITS + " digits, is " + text);
     return Integer.parseInt(text);
   }
 
