@@ -1,5 +1,6 @@
 package dev.tacho.engine;
 
+import dev.tacho.engine.kernel.ffm.NativeKernelProvider;
 import dev.tacho.engine.token.Tokenizer;
 import dev.tacho.metrics.perf.DevicePeaks;
 import dev.tacho.metrics.prometheus.MetricsRegistry;
@@ -28,11 +29,12 @@ public final class Engine implements AutoCloseable {
   }
 
   /**
-   * Begins to load, on a thread of its own, what an engine needs whatever its model is: the native library that encodes
-   * text takes some tenths of a second. Worth its while if something else is to be done before an engine is opened.
-   * Returns at once; a failure is left for {@code open} to report. Any thread.
+   * Begins to load, on threads of their own, what an engine needs whatever its model is: the native libraries that
+   * compute and that encode text take some tenths of a second each. Worth its while if something else is to be done
+   * before an engine is opened. Returns at once; a failure is left for {@code open} to report. Any thread.
    */
   public static void preload() {
+    NativeKernelProvider.preload();
     Tokenizer.preload();
   }
 

@@ -14,7 +14,7 @@ import picocli.CommandLine.ParseResult;
 final class EngineOptions {
   /** Variables that begin with TACHO_ and are no engine option. */
   private static final Set<String> OTHER_VARIABLES =
-      Set.of("TACHO_JAVA_HOME", "TACHO_JAVA_OPTS", "TACHO_LOG_LEVEL", "TACHO_MAX_ISA");
+      Set.of("TACHO_JAVA_HOME", "TACHO_JAVA_OPTS", Logging.LEVEL_VARIABLE, "TACHO_MAX_ISA");
 
   private EngineOptions() {}
 

@@ -8,6 +8,7 @@ import dev.tacho.engine.InvalidRequestException;
 import dev.tacho.engine.PromptTooLongException;
 import java.io.PrintWriter;
 import java.util.EnumSet;
+import java.util.List;
 import java.util.Set;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
@@ -28,6 +29,8 @@ public final class Main implements Runnable {
   /** Commands that open an engine: what it needs is loaded while their options are read. */
   static final Set<String> OPEN_AN_ENGINE = Set.of("serve", "generate", "bench", "demo");
 
+  private static final List<String> COMMANDS = List.of("serve", "generate", "bench", "simulate", "doctor", "demo");
+
   @Spec private CommandLine.Model.CommandSpec spec;
 
   private Main() {}
@@ -37,23 +40,33 @@ public final class Main implements Runnable {
     if (args.length > 0 && OPEN_AN_ENGINE.contains(args[0])) {
       Engine.preload();
     }
-    System.exit(commandLine().execute(args));
+    System.exit(commandLine(args).execute(args));
   }
 
-  /** The command line with all its commands. */
-  static CommandLine commandLine() {
+  /** The command line for these words: with the command that the first one names, or else with all commands. */
+  static CommandLine commandLine(String... args) {
     CommandLine main = new CommandLine(new Main());
-    main.addSubcommand(withEngineOptions(new ServeCommand(), EnumSet.noneOf(EngineOption.class)));
-    main.addSubcommand(withEngineOptions(new GenerateCommand(), EnumSet.of(EngineOption.SEED)));
-    main.addSubcommand(withEngineOptions(new BenchCommand(), EnumSet.noneOf(EngineOption.class)));
-    main.addSubcommand(
-        withEngineOptions(new SimulateCommand(), EnumSet.complementOf(SimulateCommand.ENGINE_OPTIONS)));
-    main.addSubcommand(new CommandLine(new DoctorCommand()));
-    main.addSubcommand(new CommandLine(new DemoCommand()));
+    boolean named = args.length > 0 && COMMANDS.contains(args[0]);
+    for (String name : named ? List.of(args[0]) : COMMANDS) {
+      main.addSubcommand(command(name));
+    }
     main.setExecutionExceptionHandler(Main::failed);
     main.setParameterExceptionHandler(Main::wrongUsage);
     main.setCaseInsensitiveEnumValuesAllowed(true);
     return main;
+  }
+
+  private static CommandLine command(String name) {
+    return switch (name) {
+      case "serve" -> withEngineOptions(new ServeCommand(), EnumSet.noneOf(EngineOption.class));
+      case "generate" -> withEngineOptions(new GenerateCommand(), EnumSet.of(EngineOption.SEED));
+      case "bench" -> withEngineOptions(new BenchCommand(), EnumSet.noneOf(EngineOption.class));
+      case "simulate" ->
+          withEngineOptions(new SimulateCommand(), EnumSet.complementOf(SimulateCommand.ENGINE_OPTIONS));
+      case "doctor" -> new CommandLine(new DoctorCommand());
+      case "demo" -> new CommandLine(new DemoCommand());
+      default -> throw new IllegalArgumentException("no such command: " + name);
+    };
   }
 
   private static CommandLine withEngineOptions(Object command, EnumSet<EngineOption> taken) {

@@ -266,6 +266,18 @@ class CommandLineTest {
   }
 
   @Test
+  void aCommandThatIsNamedComesWithoutTheOthers() {
+    Set<String> all = Main.commandLine().getSubcommands().keySet();
+    assertThat(all).containsExactlyInAnyOrder("serve", "generate", "bench", "simulate", "doctor", "demo");
+    for (String name : all) {
+      assertThat(Main.commandLine(name, "--help").getSubcommands().keySet()).containsExactly(name);
+    }
+    for (String other : List.of("--help", "serv", "")) {
+      assertThat(Main.commandLine(other).getSubcommands().keySet()).as(other).isEqualTo(all);
+    }
+  }
+
+  @Test
   void whatIsLoadedAheadIsForCommandsThatAreThere() {
     assertThat(Main.commandLine().getSubcommands().keySet()).containsAll(Main.OPEN_AN_ENGINE);
   }

@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -17,6 +18,8 @@ import org.junit.jupiter.params.provider.MethodSource;
 /** The scripts' grammar and what they make of their arguments; nothing is built or started. */
 class ScriptsTest {
   private static final Path SCRIPTS = BundledModel.ROOT.resolve("scripts").toAbsolutePath().normalize();
+
+  @TempDir Path directory;
 
   private record Answer(int code, String text) {}
 
@@ -26,6 +29,41 @@ class ScriptsTest {
     String text = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
     assertThat(process.waitFor(30, TimeUnit.SECONDS)).as("%s ends", String.join(" ", command)).isTrue();
     return new Answer(process.exitValue(), text);
+  }
+
+  /** A directory like a JDK's, whose java says another version than the file that is there for it. */
+  private Path jdk(String name, String releaseVersion, String javaVersion) throws IOException {
+    Path home = Files.createDirectories(directory.resolve(name));
+    if (!releaseVersion.isEmpty()) {
+      Files.writeString(home.resolve("release"), "IMPLEMENTOR=\"Any\"\nJAVA_VERSION=\"" + releaseVersion + "\"\n");
+    }
+    Path bin = Files.createDirectories(home.resolve("bin"));
+    for (String program : List.of("java", "javac")) {
+      Path file = bin.resolve(program);
+      Files.writeString(file, "#!/bin/sh\necho 'openjdk version \"" + javaVersion + "\" 2026-01-01' >&2\n");
+      assertThat(file.toFile().setExecutable(true)).isTrue();
+    }
+    return home;
+  }
+
+  private Answer findJdk(Path home) throws IOException, InterruptedException {
+    return run("env", "TACHO_JAVA_HOME=" + home, SCRIPTS.resolve("find-jdk").toString());
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "25.0.3, 17.0.1, true",
+    "25, 17.0.1, true",
+    "26-ea, 17.0.1, true",
+    "21.0.2, 25.0.3, false",
+    "1.8.0_202, 25.0.3, false",
+    "'', 25.0.3, true",
+    "'', 21.0.2, false",
+  })
+  void aJdkSaysItsVersionInAFileOrElseItsJavaDoes(String release, String java, boolean fits) throws Exception {
+    Path home = jdk("jdk", release, java);
+    String refusal = "TACHO_JAVA_HOME=" + home + " is no JDK of at least 25";
+    assertThat(findJdk(home)).isEqualTo(fits ? new Answer(0, home + "\n") : new Answer(1, refusal + "\n"));
   }
 
   private static List<Path> bashScripts() throws IOException {

@@ -1,11 +1,12 @@
 package dev.tacho.engine.kernel.ffm;
 
+import dev.tacho.engine.UnsupportedException;
 import dev.tacho.engine.kernel.KernelProvider;
 
 /**
  * The kernels of the native library, on the best instruction set that the CPU has and {@code TACHO_MAX_ISA} allows. An
- * unknown word in {@code TACHO_MAX_ISA} is an {@link dev.tacho.engine.UnsupportedException} rather than a reason to go
- * without: the user asked for something.
+ * unknown word in {@code TACHO_MAX_ISA} is an {@link UnsupportedException} rather than a reason to go without: the user
+ * asked for something.
  */
 public final class NativeKernelProvider implements KernelProvider {
   /** The environment variable that limits the instruction set. */
@@ -25,6 +26,24 @@ public final class NativeKernelProvider implements KernelProvider {
    */
   public NativeKernelProvider(String maxIsa) {
     this.maxIsa = maxIsa;
+  }
+
+  /**
+   * Begins to load the library and to bind its functions, on a thread of its own; who asks for the kernels then waits
+   * for the rest of it alone. A failure is left for that one. Returns at once; any thread, any number of times.
+   */
+  public static void preload() {
+    Thread.ofPlatform()
+        .name("tacho-kernels-library")
+        .daemon()
+        .start(
+            () -> {
+              try {
+                new NativeKernelProvider().find();
+              } catch (UnsupportedException unheard) {
+                // Whoever chooses kernels meets it again.
+              }
+            });
   }
 
   @Override

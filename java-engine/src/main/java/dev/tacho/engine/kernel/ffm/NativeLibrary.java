@@ -26,6 +26,9 @@ final class NativeLibrary {
   static final String WORKDIR_PROPERTY = "tacho.native.workdir";
   static final String RESOURCE = "META-INF/native/linux-x86_64/libtacho.so";
 
+  /** The path that musl gives its loader on x86-64; every program for it names this file. */
+  private static final Path MUSL_LOADER = Path.of("/lib/ld-musl-x86_64.so.1");
+
   private static boolean loaded;
 
   private NativeLibrary() {}
@@ -122,6 +125,8 @@ final class NativeLibrary {
                 + PATH_PROPERTY + " is not set");
       }
       Path file = createFile(search.workdir());
+      // Where the JVM ends before this method does.
+      file.toFile().deleteOnExit();
       try {
         try (OutputStream out = Files.newOutputStream(file)) {
           resource.transferTo(out);
@@ -161,7 +166,11 @@ final class NativeLibrary {
     return "";
   }
 
+  /** Where musl's loader is not installed the JVM does not run on it, and the long list of mappings is not read. */
   private static boolean runsOnMusl() {
+    if (!Files.exists(MUSL_LOADER)) {
+      return false;
+    }
     try (Stream<String> maps = Files.lines(Path.of("/proc/self/maps"))) {
       return maps.anyMatch(line -> line.contains("/ld-musl-"));
     } catch (IOException e) {

@@ -44,6 +44,13 @@ class NativeLibraryTest {
   }
 
   @Test
+  void whatIsPreloadedIsFoundLikeAnythingElse() {
+    NativeKernelProvider.preload();
+    NativeKernelProvider.preload();
+    assertThat(new NativeKernelProvider("").find()).isInstanceOf(KernelProvider.Ready.class);
+  }
+
+  @Test
   void aNamedFileIsLoaded() throws Exception {
     Path file = dir.resolve("own.so");
     try (InputStream in = NativeLibrary.class.getClassLoader().getResourceAsStream(NativeLibrary.RESOURCE)) {
