@@ -12,7 +12,7 @@ import org.slf4j.Logger;
 
 /**
  * The log of the command line: lines on stderr from the level {@code TACHO_LOG_LEVEL} on, INFO without it. Logback
- * finds this class as a service, and asks it once, before the first line. In Java rather than in XML, whose parser takes
+ * finds this class as a service, and asks it once, before the first line. In Java and not in XML, whose parser takes
  * as long as the rest of a logger; a file that {@code -Dlogback.configurationFile} names takes its place.
  */
 @ConfiguratorRank(ConfiguratorRank.CUSTOM_NORMAL_PRIORITY)

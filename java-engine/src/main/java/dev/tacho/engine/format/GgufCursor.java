@@ -6,7 +6,6 @@ import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.CharacterCodingException;
-import java.nio.charset.CharsetDecoder;
 import java.nio.charset.CodingErrorAction;
 import java.nio.charset.StandardCharsets;
 
@@ -22,15 +21,11 @@ final class GgufCursor {
       ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
   private static final ValueLayout.OfLong INT64 =
       ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+  private static final char REPLACEMENT = '\uFFFD';
   private static final int MAX_STRING_BYTES = Integer.MAX_VALUE - 8;
 
   private final String file;
   private final MemorySegment bytes;
-  private final CharsetDecoder utf8 =
-      StandardCharsets.UTF_8
-          .newDecoder()
-          .onMalformedInput(CodingErrorAction.REPORT)
-          .onUnmappableCharacter(CodingErrorAction.REPORT);
   private long position;
 
   GgufCursor(String file, MemorySegment bytes, long position) {
@@ -95,9 +90,23 @@ final class GgufCursor {
       throw fault(at, field + " length", minBytes + " to " + maxBytes, String.valueOf(length));
     }
     long start = take(length, field);
-    ByteBuffer text = bytes.asSlice(start, length).asByteBuffer();
+    byte[] encoded = bytes.asSlice(start, length).toArray(ValueLayout.JAVA_BYTE);
+    String text = new String(encoded, StandardCharsets.UTF_8);
+    // Stands for whatever is malformed, or for itself.
+    if (text.indexOf(REPLACEMENT) >= 0) {
+      requireUtf8(encoded, start, field);
+    }
+    return text;
+  }
+
+  private void requireUtf8(byte[] encoded, long start, String field) {
+    ByteBuffer text = ByteBuffer.wrap(encoded);
     try {
-      return utf8.decode(text).toString();
+      StandardCharsets.UTF_8
+          .newDecoder()
+          .onMalformedInput(CodingErrorAction.REPORT)
+          .onUnmappableCharacter(CodingErrorAction.REPORT)
+          .decode(text);
     } catch (CharacterCodingException e) {
       ModelFormatException fault =
           fault(start, field, "UTF-8", "a malformed sequence at byte " + text.position() + " of the string");

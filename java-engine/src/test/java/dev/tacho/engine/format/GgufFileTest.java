@@ -199,6 +199,10 @@ class GgufFileTest {
           .hasMessageContaining("expected UTF-8")
           .hasMessageContaining("byte 1 of the string");
     }
+    byte[] replacement = {3, 0, 0, 0, 0, 0, 0, 0, (byte) 0xef, (byte) 0xbf, (byte) 0xbd};
+    try (GgufFile file = open(new GgufWriter().raw("name", 8, replacement))) {
+      assertThat(file.string("name")).isEqualTo("\ufffd");
+    }
   }
 
   @Test

@@ -154,6 +154,24 @@ class TokenizerTest {
     }
   }
 
+  @Test
+  void mergesThatCannotBeLinesOfAFileOfMergesAreMerges() throws IOException {
+    int first = '~' - '!' + 2;
+    // In lines, the library takes the last for the head of a file and leaves it out.
+    List<String> versions = List.of("er", "ver", "si", "on", "sion", "version", "#version", "#versions");
+    List<String> merges = List.of("e r", "v er", "s i", "o n", "si on", "ver sion", "# version", "#version s");
+    try (Tokenizer tokenizer =
+        tokenizer(byteLevel("qwen2", versions).strings("tokenizer.ggml.merges", merges))) {
+      assertThat(tokenizer.encode("#versions", false)).containsExactly(first + 7);
+    }
+    // In lines, it finds no place where this one ends and begins, and refuses all.
+    List<String> tokens = List.of("ab", "c d", "abc d");
+    try (Tokenizer tokenizer =
+        tokenizer(byteLevel("gpt-2", tokens).strings("tokenizer.ggml.merges", List.of("a b", "ab c d")))) {
+      assertThat(tokenizer.encode("ab", false)).containsExactly(first);
+    }
+  }
+
   @ParameterizedTest(name = "{0}: {1}")
   @CsvSource({
     "gpt-2, 1234",
