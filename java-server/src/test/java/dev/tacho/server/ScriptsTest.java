@@ -6,6 +6,8 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
@@ -64,6 +66,48 @@ class ScriptsTest {
     Path home = jdk("jdk", release, java);
     String refusal = "TACHO_JAVA_HOME=" + home + " is no JDK of at least 25";
     assertThat(findJdk(home)).isEqualTo(fits ? new Answer(0, home + "\n") : new Answer(1, refusal + "\n"));
+  }
+
+  /** The launcher in a tree of its own, with a java that prints what it is called with. */
+  private List<String> launched(String... arguments) throws IOException, InterruptedException {
+    Path home = jdk("jdk", "25.0.3", "25.0.3");
+    Files.writeString(home.resolve("bin/java"), "#!/bin/sh\nprintf '%s\\n' \"$@\"\n");
+    Path scripts = Files.createDirectories(directory.resolve("scripts"));
+    for (String name : List.of("tacho", "find-jdk")) {
+      Files.copy(SCRIPTS.resolve(name), scripts.resolve(name), StandardCopyOption.COPY_ATTRIBUTES);
+    }
+    Files.createDirectories(target().resolve("lib"));
+    Files.writeString(target().resolve("tacho-server.jar"), "");
+    List<String> command = new ArrayList<>();
+    command.addAll(List.of("env", "TACHO_JAVA_HOME=" + home, "TACHO_JAVA_OPTS=-Xlast", scripts + "/tacho"));
+    command.addAll(List.of(arguments));
+    Answer answer = run(command.toArray(String[]::new));
+    assertThat(answer.code()).as(answer.text()).isZero();
+    return answer.text().lines().toList();
+  }
+
+  private Path target() {
+    return directory.resolve("java-server/target");
+  }
+
+  @Test
+  void theLauncherNamesTheKernelsLibraryIfItLiesUnpacked() throws Exception {
+    Path library = target().resolve("META-INF/native/linux-x86_64/libtacho.so");
+    Files.createDirectories(library.getParent());
+    Files.writeString(library, "");
+    List<String> words = launched("generate", "--prompt", "two words");
+    assertThat(words).contains("-Dtacho.native.path=" + library).endsWith("generate", "--prompt", "two words");
+    assertThat(words.indexOf("-Xlast"))
+        .as("what the user chooses comes after the launcher's own")
+        .isGreaterThan(words.indexOf("-XX:CompileThresholdScaling=4"))
+        .isGreaterThan(words.indexOf("-Dtacho.native.path=" + library));
+  }
+
+  @Test
+  void withoutItTheLibraryIsTakenFromItsJar() throws Exception {
+    assertThat(launched("doctor"))
+        .noneMatch(word -> word.startsWith("-Dtacho.native.path"))
+        .endsWith("dev.tacho.server.Main", "doctor");
   }
 
   private static List<Path> bashScripts() throws IOException {
