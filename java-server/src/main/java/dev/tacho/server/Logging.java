@@ -8,12 +8,14 @@ import ch.qos.logback.classic.spi.ConfiguratorRank;
 import ch.qos.logback.classic.spi.ILoggingEvent;
 import ch.qos.logback.core.ConsoleAppender;
 import ch.qos.logback.core.spi.ContextAwareBase;
+import java.util.List;
 import org.slf4j.Logger;
 
 /**
  * The log of the command line: lines on stderr from the level {@code TACHO_LOG_LEVEL} on, INFO without it. Logback
- * finds this class as a service, and asks it once, before the first line. In Java and not in XML, whose parser takes
- * as long as the rest of a logger; a file that {@code -Dlogback.configurationFile} names takes its place.
+ * finds this class as a service, and asks it once, before the first line. In Java and not in XML, whose parser takes as
+ * long as the rest of a logger; a file that {@code -Dlogback.configurationFile} names takes its place, and so does an
+ * application's own {@code logback.xml} on the class path.
  */
 @ConfiguratorRank(ConfiguratorRank.CUSTOM_NORMAL_PRIORITY)
 public final class Logging extends ContextAwareBase implements Configurator {
@@ -21,12 +23,14 @@ public final class Logging extends ContextAwareBase implements Configurator {
   static final String LEVEL_VARIABLE = "TACHO_LOG_LEVEL";
 
   private static final String FILE_PROPERTY = "logback.configurationFile";
+  private static final List<String> RESOURCES = List.of("logback-test.xml", "logback.xml");
 
   private static final String PATTERN = "%d{HH:mm:ss.SSS} %-5level %logger{0}: %msg%kvp{DOUBLE}%n";
 
   @Override
   public ExecutionStatus configure(LoggerContext loggers) {
-    if (System.getProperty(FILE_PROPERTY) != null) {
+    ClassLoader classPath = Thread.currentThread().getContextClassLoader();
+    if (isConfigured(classPath == null ? Logging.class.getClassLoader() : classPath)) {
       return ExecutionStatus.INVOKE_NEXT_IF_ANY;
     }
     PatternLayoutEncoder encoder = new PatternLayoutEncoder();
@@ -49,5 +53,11 @@ public final class Logging extends ContextAwareBase implements Configurator {
     loggers.getLogger("io.helidon.webserver.http1.Http1Connection").setLevel(Level.ERROR);
     loggers.getLogger("ai.djl").setLevel(Level.WARN);
     return ExecutionStatus.DO_NOT_INVOKE_NEXT_IF_ANY;
+  }
+
+  /** True if somebody else says how to log. */
+  static boolean isConfigured(ClassLoader classPath) {
+    return System.getProperty(FILE_PROPERTY) != null
+        || RESOURCES.stream().anyMatch(name -> classPath.getResource(name) != null);
   }
 }

@@ -7,8 +7,13 @@ import ch.qos.logback.classic.LoggerContext;
 import ch.qos.logback.classic.spi.Configurator;
 import ch.qos.logback.classic.spi.Configurator.ExecutionStatus;
 import ch.qos.logback.core.ConsoleAppender;
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ServiceLoader;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.slf4j.Logger;
 
 class LoggingTest {
@@ -43,5 +48,14 @@ class LoggingTest {
       System.clearProperty("logback.configurationFile");
     }
     assertThat(loggers.getLogger(Logger.ROOT_LOGGER_NAME).iteratorForAppenders()).isExhausted();
+  }
+
+  @Test
+  void anApplicationsOwnFileTakesItsPlace(@TempDir Path classes) throws Exception {
+    try (URLClassLoader application = new URLClassLoader(new URL[] {classes.toUri().toURL()}, null)) {
+      assertThat(Logging.isConfigured(application)).isFalse();
+      Files.writeString(classes.resolve("logback.xml"), "<configuration/>");
+      assertThat(Logging.isConfigured(application)).isTrue();
+    }
   }
 }
