@@ -192,7 +192,6 @@ final class EngineRuntime {
     try {
       gate.queue(shared.intake().prepare(generation));
       generation.admitted();
-      generation.enters();
       if (inbox.put(Command.add(generation))) {
         generation.entered();
       } else {

@@ -43,7 +43,6 @@ final class Generation {
   private final AtomicReference<@Nullable String> abortCause = new AtomicReference<>();
   private final AtomicReference<@Nullable EngineException> failure = new AtomicReference<>();
   private volatile boolean admitted;
-  private volatile boolean underWay;
 
   // Written before the request enters the inbox.
   private int[] promptIds = {};
@@ -164,7 +163,11 @@ final class Generation {
     records = sequenceRecords;
   }
 
-  /** The gate counts its prompts, from now until {@link #leave}. */
+  /**
+   * It is about to enter the inbox: the gate counts its prompts, from now until {@link #leave}. An end asked for from
+   * now on is passed on to the engine, which ignores it if it has not met the request; one asked for before is found by
+   * the engine when it takes the request in.
+   */
   void admitted() {
     admitted = true;
   }
@@ -181,14 +184,6 @@ final class Generation {
     }
   }
 
-  /**
-   * It is about to enter the inbox: an end asked for from now on is passed on to the engine, which ignores it if it has
-   * not met the request; one asked for before is found by the engine when it takes the request in.
-   */
-  void enters() {
-    underWay = true;
-  }
-
   /** It is in the inbox. */
   void entered() {
     accepted.completeAsync(this::promptIdList, FOREIGN_CODE);
@@ -200,7 +195,7 @@ final class Generation {
 
   /** Asks for the end; the first cause stays. */
   void abort(String cause) {
-    if (abortCause.compareAndSet(null, cause) && underWay) {
+    if (abortCause.compareAndSet(null, cause) && admitted) {
       aborter.accept(this);
     }
   }

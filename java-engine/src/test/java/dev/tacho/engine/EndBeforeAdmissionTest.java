@@ -66,7 +66,7 @@ class EndBeforeAdmissionTest {
     AtomicInteger passedOn = new AtomicInteger();
     Generation generation =
         new Generation("a", request, 0, Mailbox.Limits.DEFAULT, ended -> passedOn.incrementAndGet());
-    generation.enters();
+    generation.admitted();
     generation.cancel();
     assertThat(passedOn).as("before whoever brings it says that it is in").hasValue(1);
     generation.entered();

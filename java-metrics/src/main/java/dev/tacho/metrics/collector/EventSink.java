@@ -120,13 +120,11 @@ final class EventSink {
       }
       case STEP -> {
         if (!step(record)) {
-          heldBack = true;
           return RecordConsumer.NOT_YET;
         }
       }
       case STEP_OF_ONE -> {
         if (!step(record)) {
-          heldBack = true;
           return RecordConsumer.NOT_YET;
         }
         tokens(record);
@@ -218,6 +216,7 @@ final class EventSink {
     if (outputs > 0) {
       boolean pickedUp = pickUps.moveTo(record.step());
       if (!pickedUp && waitForPickUps) {
+        heldBack = true;
         return false;
       }
       if (iteration.outputs() > 0) {

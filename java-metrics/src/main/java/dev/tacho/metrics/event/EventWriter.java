@@ -448,12 +448,7 @@ public final class EventWriter {
       return;
     }
     if (heldStep.isHeld() && HeldStep.isCompletedBy(word)) {
-      long at = to.claim(EventDescriptor.STEP_OF_ONE_BYTES, 1);
-      if (at >= 0) {
-        heldStep.writeWithToken(to.memory(), at, word);
-      } else {
-        heldStep.drop();
-      }
+      heldStep.writeWithToken(to, word);
       return;
     }
     endGathering(to);
@@ -472,12 +467,7 @@ public final class EventWriter {
 
   private void endGathering(EventRing to) {
     if (heldStep.isHeld()) {
-      long at = to.claim(EventDescriptor.STEP_BYTES, 1);
-      if (at >= 0) {
-        heldStep.writeAlone(to.memory(), at);
-      } else {
-        heldStep.drop();
-      }
+      heldStep.writeAlone(to);
     }
     flush(to);
     gatherLimit = 0;

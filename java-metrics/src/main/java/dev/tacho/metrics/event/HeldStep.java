@@ -1,5 +1,6 @@
 package dev.tacho.metrics.event;
 
+import dev.tacho.metrics.ring.EventRing;
 import java.lang.foreign.MemorySegment;
 
 /**
@@ -38,29 +39,32 @@ final class HeldStep {
     return EventDescriptor.typeId(word) == EventType.TOKENS.id() && EventDescriptor.argument(word) == 1;
   }
 
-  /** Writes a STEP_OF_ONE with its token's word; holds it no more. */
-  void writeWithToken(MemorySegment memory, long at, long tokens) {
+  /** Writes a STEP_OF_ONE with its token's word, if there is room; holds it no more. */
+  void writeWithToken(EventRing to, long tokens) {
     held = false;
-    memory.set(EventDescriptor.LONG, at, tokens - EventType.TOKENS.id() + EventType.STEP_OF_ONE.id());
-    memory.set(EventDescriptor.LONG, at + EventDescriptor.FIRST, step);
-    memory.set(EventDescriptor.LONG, at + EventDescriptor.STEP_BATCH, batchNanos);
-    memory.set(EventDescriptor.INT, at + EventDescriptor.STEP_OF_ONE_AGE, ageNanos);
-    memory.set(EventDescriptor.INT, at + EventDescriptor.STEP_OF_ONE_CONTEXT, context);
+    long at = to.claim(EventDescriptor.STEP_OF_ONE_BYTES, 1);
+    if (at >= 0) {
+      MemorySegment memory = to.memory();
+      memory.set(EventDescriptor.LONG, at, tokens - EventType.TOKENS.id() + EventType.STEP_OF_ONE.id());
+      memory.set(EventDescriptor.LONG, at + EventDescriptor.FIRST, step);
+      memory.set(EventDescriptor.LONG, at + EventDescriptor.STEP_BATCH, batchNanos);
+      memory.set(EventDescriptor.INT, at + EventDescriptor.STEP_OF_ONE_AGE, ageNanos);
+      memory.set(EventDescriptor.INT, at + EventDescriptor.STEP_OF_ONE_CONTEXT, context);
+    }
   }
 
-  /** Writes a STEP, as something else than one token follows; holds it no more. */
-  void writeAlone(MemorySegment memory, long at) {
+  /** Writes a STEP, as something else than one token follows, if there is room; holds it no more. */
+  void writeAlone(EventRing to) {
     held = false;
-    memory.set(EventDescriptor.LONG, at, EventDescriptor.word(EventType.STEP, 0, 1, 0));
-    memory.set(EventDescriptor.LONG, at + EventDescriptor.FIRST, step);
-    memory.set(EventDescriptor.LONG, at + EventDescriptor.STEP_BATCH, batchNanos);
-    memory.set(EventDescriptor.LONG, at + EventDescriptor.STEP_SCHEDULE, batchNanos - ageNanos);
-    memory.set(EventDescriptor.LONG, at + EventDescriptor.STEP_DECODE_TOKENS, 1L);
-    memory.set(EventDescriptor.LONG, at + EventDescriptor.STEP_DECODE_CONTEXT, (long) context);
-  }
-
-  /** Forgets it: there is no room for it. */
-  void drop() {
-    held = false;
+    long at = to.claim(EventDescriptor.STEP_BYTES, 1);
+    if (at >= 0) {
+      MemorySegment memory = to.memory();
+      memory.set(EventDescriptor.LONG, at, EventDescriptor.word(EventType.STEP, 0, 1, 0));
+      memory.set(EventDescriptor.LONG, at + EventDescriptor.FIRST, step);
+      memory.set(EventDescriptor.LONG, at + EventDescriptor.STEP_BATCH, batchNanos);
+      memory.set(EventDescriptor.LONG, at + EventDescriptor.STEP_SCHEDULE, batchNanos - ageNanos);
+      memory.set(EventDescriptor.LONG, at + EventDescriptor.STEP_DECODE_TOKENS, 1L);
+      memory.set(EventDescriptor.LONG, at + EventDescriptor.STEP_DECODE_CONTEXT, (long) context);
+    }
   }
 }

@@ -77,7 +77,7 @@ public final class StepShape {
 
   /** True if one decoded token is all there is, and no window cuts its context. */
   boolean isOneDecode() {
-    return product == decodeContext && decodeTokens == 1 && prefillRequests == 0 && productWindowed == product;
+    return decodeTokens == 1 && parts() == 0;
   }
 
   /** Which parts a STEP record of these sums has: bits of its argument. */
