@@ -2,6 +2,7 @@
 # What libtacho.so and its objects must look like:
 #   check.sh exports NM LIBRARY ABI_PROPERTIES    exported are the functions of tacho.h and nothing else
 #   check.sh glibc OBJDUMP LIBRARY CEILING        no glibc symbol is newer than CEILING; prints the newest
+#   check.sh symbols OBJDUMP LIBRARY              symbols of every function for profiles, but no lines of source
 #   check.sh weak NM OBJECT...                    no weak symbols: the linker may keep one copy for all CPUs
 #   check.sh avx OBJDUMP OBJECT...                no VEX or EVEX instruction
 set -eu
@@ -23,6 +24,15 @@ glibc)
     newest=$("$tool" -T "$1" | grep -o 'GLIBC_[0-9.]*' | sed 's/GLIBC_//' | sort -u -V | tail -n 1)
     printf 'newest glibc symbol: %s, ceiling: %s\n' "$newest" "$2"
     [ "$(printf '%s\n%s\n' "$newest" "$2" | sort -V | tail -n 1)" = "$2" ]
+    ;;
+symbols)
+    sections=$("$tool" -h "$1" | awk '$2 ~ /^\./ { print $2 }')
+    lines=$(printf '%s\n' "$sections" | grep '^\.debug_' || true)
+    [ -z "$lines" ] || { printf 'carried along:\n%s\n' "$lines"; exit 1; }
+    printf '%s\n' "$sections" | grep -q '^\.gnu_debuglink$' || { echo 'no link to libtacho.so.debug'; exit 1; }
+    functions=$("$tool" -t "$1" | grep -c ' F \.text' || true)
+    printf '%s functions have symbols\n' "$functions"
+    [ "$functions" -ge 100 ]
     ;;
 weak)
     found=$("$tool" -C "$@" | grep ' [WVuw] ' || true)
