@@ -78,7 +78,7 @@ public record SamplingParams(
     check(
         logprobs >= -1 && logprobs <= MAX_LOGPROBS,
         "logprobs",
-        "must be at most " + MAX_LOGPROBS + ", is " + logprobs);
+        "must be in [-1, " + MAX_LOGPROBS + "] (-1: none), is " + logprobs);
     checkPenalty("presence_penalty", presencePenalty);
     checkPenalty("frequency_penalty", frequencyPenalty);
     check(

@@ -21,6 +21,7 @@ class SamplingParamsTest {
 
   @Test
   void refusesWhatIsOutOfRange() {
+    refuses("logprobs", "[-1, 20] (-1: none), is -5", b -> b.logprobs(-5));
     refuses("presence_penalty", "[-2, 2], is 2.1", b -> b.presencePenalty(2.1));
     refuses("presence_penalty", "is NaN", b -> b.presencePenalty(Double.NaN));
     refuses("frequency_penalty", "[-2, 2], is -2.5", b -> b.frequencyPenalty(-2.5));

@@ -9,6 +9,9 @@ import ch.qos.logback.classic.spi.ILoggingEvent;
 import ch.qos.logback.core.ConsoleAppender;
 import ch.qos.logback.core.spi.ContextAwareBase;
 import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 
 /**
@@ -24,6 +27,8 @@ public final class Logging extends ContextAwareBase implements Configurator {
 
   private static final String FILE_PROPERTY = "logback.configurationFile";
   private static final List<String> RESOURCES = List.of("logback-test.xml", "logback.xml");
+
+  private static final List<String> LEVELS = List.of("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "OFF");
 
   private static final String PATTERN = "%d{HH:mm:ss.SSS} %-5level %logger{0}: %msg%kvp{DOUBLE}%n";
 
@@ -53,6 +58,13 @@ public final class Logging extends ContextAwareBase implements Configurator {
     loggers.getLogger("io.helidon.webserver.http1.Http1Connection").setLevel(Level.ERROR);
     loggers.getLogger("ai.djl").setLevel(Level.WARN);
     return ExecutionStatus.DO_NOT_INVOKE_NEXT_IF_ANY;
+  }
+
+  /** What is wrong with a level that the environment gives, if anything is. */
+  static Optional<String> faultOf(@Nullable String level) {
+    return level == null || LEVELS.contains(level.toUpperCase(Locale.ROOT))
+        ? Optional.empty()
+        : Optional.of(LEVEL_VARIABLE + " must be one of " + String.join(", ", LEVELS) + ", is '" + level + "'");
   }
 
   /** True if somebody else says how to log. */

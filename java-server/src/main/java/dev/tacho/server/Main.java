@@ -37,6 +37,12 @@ public final class Main implements Runnable {
 
   /** Runs a command and exits with its code. */
   public static void main(String[] args) {
+    Logging.faultOf(System.getenv(Logging.LEVEL_VARIABLE))
+        .ifPresent(
+            fault -> {
+              System.err.println("tacho: " + oneLine(fault));
+              System.exit(2);
+            });
     if (args.length > 0 && OPEN_AN_ENGINE.contains(args[0])) {
       Engine.preload();
     }

@@ -23,6 +23,15 @@ class LoggingTest {
   }
 
   @Test
+  void aLevelThatIsNoneIsNamedWithTheLevelsThereAre() {
+    assertThat(Logging.faultOf("VERBOSE"))
+        .hasValue("TACHO_LOG_LEVEL must be one of TRACE, DEBUG, INFO, WARN, ERROR, OFF, is 'VERBOSE'");
+    assertThat(Logging.faultOf("")).isPresent();
+    assertThat(Logging.faultOf("debug")).isEmpty();
+    assertThat(Logging.faultOf(null)).isEmpty();
+  }
+
+  @Test
   void linesGoToStderrAndLibrariesAreQuieter() {
     LoggerContext loggers = new LoggerContext();
     assertThat(new Logging().configure(loggers)).isEqualTo(ExecutionStatus.DO_NOT_INVOKE_NEXT_IF_ANY);

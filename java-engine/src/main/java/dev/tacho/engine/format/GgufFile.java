@@ -2,6 +2,7 @@ package dev.tacho.engine.format;
 
 import dev.tacho.engine.ModelFormatException;
 import dev.tacho.engine.UnsupportedException;
+import dev.tacho.engine.kernel.DType;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -225,6 +226,15 @@ public final class GgufFile implements AutoCloseable {
   /** The tensor with this name, if there is one. */
   public Optional<GgufTensor> findTensor(String name) {
     return Optional.ofNullable(header.tensors().get(name));
+  }
+
+  /**
+   * The type with which kernels compute with this tensor.
+   *
+   * @throws UnsupportedException if none does; names tensor, type and file
+   */
+  public DType dtype(GgufTensor tensor) {
+    return tensor.dtype(path);
   }
 
   /** What stands before the first tensor's data: metadata and list of tensors; read-only, until close. */

@@ -2,6 +2,7 @@ package dev.tacho.engine.format;
 
 import dev.tacho.engine.UnsupportedException;
 import dev.tacho.engine.kernel.DType;
+import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 import java.util.stream.Collectors;
@@ -11,7 +12,7 @@ import java.util.stream.Collectors;
  * {@link GgufFile#data(GgufTensor)}.
  *
  * @param name the tensor's name, e.g. {@code blk.0.attn_q.weight}
- * @param typeId the number of the element type in GGUF; kernels may lack it, see {@link #dtype()}
+ * @param typeId the number of the element type in GGUF; kernels may lack it, see {@link GgufFile#dtype(GgufTensor)}
  * @param shape 1 to 4 extents in GGUF's order: the fastest first, so a matrix of n rows of k elements is [k, n]
  * @param offset first byte, counted from the start of the file
  * @param bytes length in bytes
@@ -40,16 +41,17 @@ public record GgufTensor(String name, int typeId, List<Long> shape, long offset,
   /**
    * The element type for kernels.
    *
-   * @throws UnsupportedException if no kernel computes with this tensor's type; names both
+   * @param file for the message
+   * @throws UnsupportedException if no kernel computes with this tensor's type; names both and the file
    */
-  public DType dtype() {
+  DType dtype(Path file) {
     for (DType dtype : DType.values()) {
       if (dtype.id() == typeId) {
         return dtype;
       }
     }
     throw new UnsupportedException(
-        "tensor type " + GgmlType.describe(typeId) + " of " + name,
+        "tensor type " + GgmlType.describe(typeId) + " of " + name + " in " + file,
         "kernels exist for "
             + Arrays.stream(DType.values()).map(DType::toString).collect(Collectors.joining(", ")));
   }

@@ -127,7 +127,7 @@ final class TensorManifest {
 
   private void matrix(String name, int n, int k) {
     GgufTensor tensor = checked(name, List.of((long) k, (long) n));
-    DType dtype = tensor.dtype();
+    DType dtype = file.dtype(tensor);
     if (k % dtype.blockElements() != 0) {
       throw new ModelFormatException(
           file.path().toString(),
@@ -141,7 +141,7 @@ final class TensorManifest {
 
   private void vector(String name, int length) {
     GgufTensor tensor = checked(name, List.of((long) length));
-    DType dtype = tensor.dtype();
+    DType dtype = file.dtype(tensor);
     if (dtype.blockElements() != 1) {
       throw new UnsupportedException(
           "type " + dtype + " of the vector " + name + " in " + file.path(), "vectors are F32, F16 or BF16");

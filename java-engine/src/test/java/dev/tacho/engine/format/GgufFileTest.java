@@ -115,7 +115,7 @@ class GgufFileTest {
       assertThat(second.shape()).containsExactly(32L, 2L);
       assertThat(second.elements()).isEqualTo(64);
       assertThat(second.bytes()).isEqualTo(68);
-      assertThat(second.dtype()).isEqualTo(DType.Q8_0);
+      assertThat(file.dtype(second)).isEqualTo(DType.Q8_0);
       assertThat(second.offset() % 32).isZero();
       MemorySegment data = file.data(second);
       assertThat(data.toArray(JAVA_BYTE)).isEqualTo(bytes(68, 2));
@@ -146,9 +146,9 @@ class GgufFileTest {
         open(new GgufWriter().tensor("blk.0.attn_q.weight", Q5_K, bytes(352, 1), 512))) {
       GgufTensor tensor = file.tensor("blk.0.attn_q.weight");
       assertThat(tensor.bytes()).isEqualTo(352);
-      assertThatThrownBy(tensor::dtype)
+      assertThatThrownBy(() -> file.dtype(tensor))
           .isInstanceOf(UnsupportedException.class)
-          .hasMessageContaining("Q5_K (13) of blk.0.attn_q.weight")
+          .hasMessageContaining("Q5_K (13) of blk.0.attn_q.weight in " + file.path())
           .hasMessageContaining("Q8_0");
     }
   }

@@ -211,7 +211,7 @@ class PerplexityTest {
   private static float[] elements(GgufFile file, GgufTensor tensor) {
     float[] elements = new float[(int) tensor.elements()];
     for (int i = 0; i < elements.length; i++) {
-      elements[i] = Elements.get(tensor.dtype(), file.data(tensor), 0, i);
+      elements[i] = Elements.get(file.dtype(tensor), file.data(tensor), 0, i);
     }
     return elements;
   }
