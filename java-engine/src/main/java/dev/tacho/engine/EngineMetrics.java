@@ -24,6 +24,15 @@ public final class EngineMetrics {
       this.exposition = exposition;
     }
 
+    /**
+     * The form for an HTTP client.
+     *
+     * @param accept value of the header Accept, empty if there is none
+     */
+    public static Format ofAccept(String accept) {
+      return ExpositionFormat.ofAccept(accept) == ExpositionFormat.OPENMETRICS_1_0_0 ? OPENMETRICS : TEXT;
+    }
+
     /** The HTTP content type. */
     public String contentType() {
       return exposition.contentType();

@@ -134,7 +134,6 @@ class ScriptsTest {
     "test --fast, unknown option --fast",
     "test --quick --full, --quick and --full exclude each other",
     "test --golden /no/such/folder, '--golden needs a directory, not \"/no/such/folder\"'",
-    "test --golden, '--golden needs a directory, not \"\"'",
     "soak --minutes 0, '--minutes needs a whole number above 0, not \"0\"'",
     "soak --forever, unknown option --forever",
     "demo --twice, unknown option --twice",

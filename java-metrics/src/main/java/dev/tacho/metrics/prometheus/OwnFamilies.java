@@ -12,7 +12,7 @@ final class OwnFamilies {
 
   static final MetricFamily REQUEST_FRONTEND = TABLE.histogram("tacho:request_frontend_seconds")
       .buckets(BucketFamily.HANDOVER).unit("seconds").asks(Question.LATENCY).moves(Moment.FIRST_OUTPUT)
-      .help("Arrival of a request to the queueing of a sequence of it: tokenising and templates.");
+      .help("Arrival of a request to the queueing of a sequence of it: tokenising, the rest of the step under way.");
   static final MetricFamily OUTPUT_DELIVERY = TABLE.histogram("tacho:output_delivery_seconds")
       .by("output", "first", "later").buckets(BucketFamily.HANDOVER).unit("seconds").asks(Question.LATENCY)
       .moves(Moment.OUTPUT)

@@ -40,6 +40,22 @@ final class MetricsDocument {
         step's outputs the one that took longest. Ids are cut after 64 bytes. The engine does nothing for it but to
         write the id once a request.
 
+      ## Where the time to a first token went
+
+      `vllm:time_to_first_token_seconds` is the sum of four, each with a histogram of its own:
+
+      | from | to | family |
+      |---|---|---|
+      | arrival | the scheduler has the sequence (tokenised, the step before ended) | `tacho:request_frontend_seconds` |
+      | there | its first step is planned | `vllm:request_queue_time_seconds` |
+      | there | the step ends that brings its first token | `vllm:request_prefill_time_seconds` |
+      | there | the output thread picks the token up | `tacho:output_delivery_seconds{output="first"}` |
+
+      Queue and prefill are observed when the sequence ends, the other two with its first token. The engine's thread
+      takes what came between two steps: a front end that takes long while others run means long steps (a smaller
+      `max-num-batched-tokens` makes them shorter), not a slow tokenizer. What comes after the pick-up, the socket and
+      the client, is in none of them; `http_request_duration_seconds` has it.
+
       """;
 
   /** What, there, here. */
@@ -114,7 +130,8 @@ final class MetricsDocument {
   private static final String SERVER = """
       ### The HTTP server
 
-      Requests to `/metrics`, `/health`, `/load`, `/ping`, `/version` and `/server_info` do not count. A handler is a
+      Requests to the routes `/metrics`, `/health`, `/load`, `/ping`, `/version` and `/server_info` do not count; one
+      that a server does not have counts as any other unknown path, under the handler `none`. A handler is a
       route, not a path, so that the series stay few.
 
       | family | type | labels | unit | what it says |
@@ -161,7 +178,8 @@ final class MetricsDocument {
         are sorted by name. Releases that reserve the ends `_total` and `_info` (1.3 does, 1.10 does not) show
         `vllm:iteration_tokens_total` and the `_info` gauges without that end.
       - In the process: `MetricsRegistry.snapshot()` has every value, typed, with estimates of quantiles.
-      - Anything else: a `StatLogger`, given to the builder or provided as a service; it runs on a thread of its own,
+      - Anything else: a `StatLogger`, given to `Engine.open` or, with the SDK alone, to
+        `EngineMetricsOptions.Builder.plugIn`, or provided as a service; it runs on a thread of its own,
         and how far it is behind is `tacho:stat_logger_lag`.
 
       """;
