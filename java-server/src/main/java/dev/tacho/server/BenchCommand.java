@@ -5,7 +5,6 @@ import dev.tacho.engine.Engine;
 import dev.tacho.engine.EngineConfig;
 import dev.tacho.engine.EngineInfo;
 import dev.tacho.engine.EngineOption;
-import dev.tacho.metrics.perf.DevicePeaks;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
@@ -35,7 +34,7 @@ import picocli.CommandLine.Spec;
       "Each test is run for three seconds before it counts, so that the JIT compiler has done its work.",
       "A figure is the median of --repeat runs, its spread (largest - smallest) / median.",
       "Then, from one more run of each test, how the time divides among the operators, and how near each comes to its",
-      "limit: the peak of matrix products in the model's type, or that of reading memory, measured at the start.",
+      "limit: the peak of matrix products in the model's type, or that of reading memory, measured right before.",
       "What an operator finds in a cache counts as read from memory, so that it may be above the limit.",
       "Prefix caching is off unless it is asked for; prompts are random token ids."
     },
@@ -46,10 +45,16 @@ final class BenchCommand implements Callable<Integer> {
 
   @Spec private CommandSpec spec;
 
-  @Option(names = "--prompt", paramLabel = "N", description = "tokens of the prefill test (default ${DEFAULT-VALUE})")
+  @Option(
+      names = "--prompt",
+      paramLabel = "N",
+      description = "tokens of the prefill test; 0: without it (default ${DEFAULT-VALUE})")
   private int prompt = 512;
 
-  @Option(names = "--decode", paramLabel = "N", description = "tokens to decode (default ${DEFAULT-VALUE})")
+  @Option(
+      names = "--decode",
+      paramLabel = "N",
+      description = "tokens to decode; 0: without these tests (default ${DEFAULT-VALUE})")
   private int decode = 64;
 
   @Option(
@@ -79,16 +84,20 @@ final class BenchCommand implements Callable<Integer> {
 
   @Override
   public Integer call() {
-    check("--prompt", prompt, Integer.MAX_VALUE);
-    check("--decode", decode, Integer.MAX_VALUE);
-    check("--depth", depth, Integer.MAX_VALUE);
-    check("--repeat", repeat, 1_000);
-    batch.forEach(sequences -> check("--batch", sequences, 128));
+    check("--prompt", prompt, 0, Integer.MAX_VALUE);
+    check("--decode", decode, 0, Integer.MAX_VALUE);
+    check("--depth", depth, 1, Integer.MAX_VALUE);
+    check("--repeat", repeat, 1, 1_000);
+    batch.forEach(sequences -> check("--batch", sequences, 1, 128));
+    if (prompt == 0 && decode == 0) {
+      throw new ParameterException(spec.commandLine(), "--prompt and --decode are both 0: no test is left");
+    }
     Path parent = plot == null ? null : plot.toAbsolutePath().getParent();
     if (parent != null && !Files.isDirectory(parent)) {
       throw new ParameterException(spec.commandLine(), "--plot: no such directory: " + parent);
     }
-    long longest = Math.max((long) prompt, (long) depth + decode) + 1;
+    List<Integer> sideBySide = decode == 0 ? List.of() : batch;
+    long longest = Math.max((long) prompt, decode == 0 ? 0 : (long) depth + decode) + 1;
     if (longest > Integer.MAX_VALUE) {
       throw new ParameterException(spec.commandLine(), "--depth and --decode are too large together");
     }
@@ -96,9 +105,6 @@ final class BenchCommand implements Callable<Integer> {
     PrintWriter out = spec.commandLine().getOut();
     try (Engine engine = Engine.open(config)) {
       EngineBench bench = new EngineBench(engine, repeat, this::progress);
-      progress("peaks of this machine");
-      DevicePeaks peaks = engine.measurePeaks().orElse(null);
-      progress("");
       if (!json) {
         out.printf(
             Locale.ROOT,
@@ -112,14 +118,18 @@ final class BenchCommand implements Callable<Integer> {
             "tokens/s",
             "spread");
       }
-      print(engine, bench.prefill(prompt));
-      for (int sequences : batch) {
+      if (prompt > 0) {
+        print(engine, bench.prefill(prompt));
+      }
+      for (int sequences : sideBySide) {
         print(engine, bench.decode(sequences, depth, decode));
       }
       List<Roofline> rooflines = new ArrayList<>();
-      rooflines.add(bench.prefillRoofline(prompt, peaks));
-      for (int sequences : batch) {
-        rooflines.add(bench.decodeRoofline(sequences, depth, decode, peaks));
+      if (prompt > 0) {
+        rooflines.add(bench.prefillRoofline(prompt));
+      }
+      for (int sequences : sideBySide) {
+        rooflines.add(bench.decodeRoofline(sequences, depth, decode));
       }
       progress("");
       rooflines.forEach(this::print);
@@ -154,10 +164,10 @@ final class BenchCommand implements Callable<Integer> {
     }
   }
 
-  private void check(String option, int value, int limit) {
-    if (value < 1 || value > limit) {
+  private void check(String option, int value, int least, int limit) {
+    if (value < least || value > limit) {
       throw new ParameterException(
-          spec.commandLine(), option + " must be from 1 to " + limit + ", is " + value);
+          spec.commandLine(), option + " must be from " + least + " to " + limit + ", is " + value);
     }
   }
 

@@ -47,12 +47,9 @@ final class EngineBench {
     return measure(PREFILL, 1, () -> tokens / seconds(run(tokens, 1, 1).timings().timeToFirstToken()));
   }
 
-  /**
-   * The operators of {@link #prefill}, in a run of its own.
-   *
-   * @param peaks of the machine; null if unknown
-   */
-  Roofline prefillRoofline(int tokens, @Nullable DevicePeaks peaks) {
+  /** The operators of {@link #prefill}, in a run of its own, right behind a measurement of the machine's peaks. */
+  Roofline prefillRoofline(int tokens) {
+    DevicePeaks peaks = peaks();
     progress.accept(PREFILL + ": operators");
     List<OperatorWork> before = engine.operatorWork();
     run(tokens, 1, 1);
@@ -74,12 +71,11 @@ final class EngineBench {
   }
 
   /**
-   * The operators of {@link #decode}, in a run of its own, from the first token on: reading the tokens as they come
-   * would make the others slower.
-   *
-   * @param peaks of the machine; null if unknown
+   * The operators of {@link #decode}, in a run of its own, from the first token on, right behind a measurement of the
+   * machine's peaks: reading the tokens as they come would make the others slower.
    */
-  Roofline decodeRoofline(int sequences, int depth, int tokens, @Nullable DevicePeaks peaks) {
+  Roofline decodeRoofline(int sequences, int depth, int tokens) {
+    DevicePeaks peaks = peaks();
     progress.accept(decodeName(sequences) + " of " + sequences + ": operators");
     GenerationHandle handle = submit(depth, sequences, tokens + 1);
     Iterator<TokenDelta> deltas = handle.deltas().iterator();
@@ -91,6 +87,11 @@ final class EngineBench {
     Futures.join(handle.completion());
     return Roofline.between(
         decodeName(sequences), sequences, engine.info().threads(), peaks, before, engine.operatorWork());
+  }
+
+  private @Nullable DevicePeaks peaks() {
+    progress.accept("peaks of this machine");
+    return engine.measurePeaks().orElse(null);
   }
 
   private static String decodeName(int sequences) {

@@ -66,6 +66,7 @@ final class RooflineText {
   }
 
   private static String json(Roofline roofline, Roofline.Row row) {
+    DevicePeaks peaks = roofline.peaks();
     ObjectNode line =
         Json.object()
             .put("operator", row.work().operator())
@@ -77,7 +78,9 @@ final class RooflineText {
             .put("flops", row.work().flops())
             .put("gb_per_second", row.gbPerSecond())
             .put("gflops", row.gflops())
-            .put("share_of_peak", orNull(row.shareOfPeak()));
+            .put("share_of_peak", orNull(row.shareOfPeak()))
+            .put("peak_gb_per_second", peaks == null ? null : peaks.bytesPerSecond() / GIGA)
+            .put("peak_gflops", peaks == null ? null : peaks.flopsPerSecond() / GIGA);
     return Json.text(line);
   }
 

@@ -251,11 +251,37 @@ class CommandLineTest {
 
   @ParameterizedTest
   @ValueSource(
-      strings = {"--prompt=0", "--repeat=0", "--batch=1,0", "--batch=129", "--depth=2147483647", "--plot=no/such.svg"})
+      strings = {
+        "--prompt=-1", "--decode=-1", "--repeat=0", "--batch=1,0", "--batch=129", "--depth=2147483647",
+        "--plot=no/such.svg"
+      })
   void benchRefusesSizesOutOfRange(String option) {
     Result result = tacho("bench", "--model", BundledModel.FILE.toString(), option);
     assertThat(result.code()).isEqualTo(2);
     assertThat(result.err()).contains(option.substring(0, option.indexOf('=')));
+  }
+
+  @ParameterizedTest
+  @CsvSource({"0, 3, decode", "20, 0, prefill"})
+  void benchLeavesATestOutThatHasNoTokens(String prompt, String decode, String left) throws IOException {
+    Result result =
+        tacho(
+            "bench", "--model", BundledModel.FILE.toString(), "--prompt", prompt, "--decode", decode, "--depth", "5",
+            "--batch", "1", "--repeat", "1", "--threads", "1", "--json");
+    assertThat(result.code()).isZero();
+    Set<String> tests = new TreeSet<>();
+    for (String line : result.out().lines().toList()) {
+      JsonNode json = MAPPER.readTree(line);
+      tests.add(json.path("test").asText(json.path("phase").asText()));
+    }
+    assertThat(tests).containsExactly(left);
+  }
+
+  @Test
+  void benchRefusesToMeasureNothing() {
+    Result result = tacho("bench", "--model", BundledModel.FILE.toString(), "--prompt=0", "--decode=0");
+    assertThat(result.code()).isEqualTo(2);
+    assertThat(result.err()).contains("--prompt and --decode are both 0");
   }
 
   @Test

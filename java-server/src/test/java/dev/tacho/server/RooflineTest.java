@@ -62,12 +62,21 @@ class RooflineTest {
   }
 
   @Test
+  void jsonSaysThePeaksThatTheShareIsOf() throws Exception {
+    JsonNode line = new ObjectMapper().readTree(RooflineText.json(roofline(PEAKS)).getFirst());
+    assertThat(line.get("peak_gb_per_second").doubleValue()).isEqualTo(80);
+    assertThat(line.get("peak_gflops").doubleValue()).isEqualTo(1600);
+    assertThat(line.get("share_of_peak").doubleValue()).isEqualTo(0.5, within(1e-12));
+  }
+
+  @Test
   void withoutPeaksThereIsNoShare() throws Exception {
     Roofline unknown = roofline(null);
     assertThat(unknown.rows().getFirst().shareOfPeak()).isNaN();
     assertThat(RooflineText.table(unknown)).contains("peaks unknown").contains("800.00         -");
     JsonNode line = new ObjectMapper().readTree(RooflineText.json(unknown).getFirst());
     assertThat(line.get("share_of_peak").isNull()).isTrue();
+    assertThat(line.get("peak_gb_per_second").isNull()).isTrue();
     assertThat(line.get("gb_per_second").doubleValue()).isEqualTo(16);
   }
 
