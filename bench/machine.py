@@ -83,6 +83,16 @@ def progress(text=""):
     print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
+def line(cells):
+    """A line of a table."""
+    return "| " + " | ".join(cells) + " |"
+
+
+def head(columns):
+    """The head of a table."""
+    return line(columns) + "\n" + "|---" * len(columns) + "|"
+
+
 def machine():
     """Processor with what matters to kernels, and the commit."""
     text = Path("/proc/cpuinfo").read_text(encoding="ascii")

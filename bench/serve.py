@@ -3,8 +3,9 @@
 to the first token of each.
 
 Each of --streams clients sends its next request when its last one has ended. Prompts are random token ids, other ones
-in each request, so that no prefix cache helps. llama-server runs with each number of slots of --slots; the ratio is to
-the best of them. Times are the client's own, from sending the request to the first event with a token.
+in each request, so that no prefix cache helps. llama-server runs with each number of slots of --slots. A ratio is
+the median of those of each round, with the lowest and the highest. Times are the client's own, from sending the
+request to the first event with a token.
 """
 
 import argparse
@@ -20,7 +21,9 @@ from pathlib import Path
 
 import servers
 from machine import Foreign, machine, process_seconds, progress, wait_for_quiet
+from ratios import ratio
 
+OURS = "tacho"
 FIRST_ID = 1000
 
 
@@ -109,7 +112,7 @@ def measure(server, options, seed):
             "foreign": foreign.share}
 
 
-def parse():
+def parse(arguments=None):
     parser = argparse.ArgumentParser(prog="scripts/bench serve", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path, metavar="FILE", help="GGUF file")
@@ -127,7 +130,7 @@ def parse():
     parser.add_argument("--kernels", default="auto", help="Tacho's kernels (default auto)")
     parser.add_argument("--quiet", type=float, default=60, metavar="SECONDS", help="wait for a quiet machine so long")
     parser.add_argument("--json", action="store_true", help="JSON lines with every run instead of the table")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if not options.model.is_file():
         parser.error(f"no such file: {options.model}")
     if options.vocabulary <= FIRST_ID:
@@ -142,37 +145,58 @@ def parse():
     return options
 
 
+def starters(options):
+    """What starts each server, by name; ours first."""
+    context = (options.prompt + options.tokens + 255) // 256 * 256
+    servers_by_name = {OURS: lambda: servers.tacho(options.model, options.threads, options.streams, context,
+                                                   options.kernels)}
+    for slots in options.slots:
+        servers_by_name[f"llama.cpp, {slots} slots"] = lambda slots=slots: servers.llama_server(
+            options.llama_cpp, options.model, options.threads, slots, context)
+    return servers_by_name
+
+
+def one_round(options, number):
+    """What each server reached, by name."""
+    results = {}
+    for name, start in starters(options).items():
+        progress(f"{options.model.name}: streams, round {number + 1}, {name}")
+        results[name] = measure(start(), options, 1000 * number)
+    return results
+
+
+def best_other(rounds):
+    """The name of the server of the others whose median of tokens a second is the highest."""
+    return max((name for name in rounds[0] if name != OURS),
+               key=lambda name: statistics.median(results[name]["tokens_per_second"] for results in rounds))
+
+
+def column(rounds, name, key):
+    """A figure of a server in each round."""
+    return [results[name][key] for results in rounds]
+
+
 def main():
     options = parse()
-    context = (options.prompt + options.tokens + 255) // 256 * 256
-    kinds = {"tacho": lambda: servers.tacho(options.model, options.threads, options.streams, context, options.kernels)}
-    for slots in options.slots:
-        kinds[f"llama.cpp, {slots} slots"] = lambda slots=slots: servers.llama_server(
-            options.llama_cpp, options.model, options.threads, slots, context)
-    runs = {name: [] for name in kinds}
-    for number in range(options.rounds):
-        for name, start in kinds.items():
-            progress(f"round {number + 1} of {options.rounds}, {name}")
-            runs[name].append(measure(start(), options, 1000 * number))
+    rounds = [one_round(options, number) for number in range(options.rounds)]
     progress()
-    rows = {name: {key: statistics.median(run[key] for run in results) for key in results[0]}
-            for name, results in runs.items()}
-    best = max((name for name in rows if name != "tacho"), key=lambda name: rows[name]["tokens_per_second"])
     if options.json:
-        for name, results in runs.items():
-            for result in results:
+        for results in rounds:
+            for name, result in results.items():
                 print(json.dumps({"server": name, "model": options.model.name, **result}))
         return
     print(f"{machine()}; {options.threads} threads; {options.model.name}; {options.streams} streams, "
           f"{options.prompt} in, {options.tokens} out, {options.requests} requests; medians of "
           f"{options.rounds} rounds\n")
-    print("| server | output tokens/s | ratio to the best llama.cpp | TTFT p50, s | TTFT p95, s | foreign |")
+    print(f"| server | output tokens/s | ratio of {OURS} | TTFT p50, s | TTFT p95, s | foreign |")
     print("|---|---|---|---|---|---|")
-    for name, row in rows.items():
-        ratio = row["tokens_per_second"] / rows[best]["tokens_per_second"]
-        worst = max(run["foreign"] for run in runs[name])
-        print(f"| {name} | {row['tokens_per_second']:.1f} | {ratio:.2f} | {row['ttft_p50']:.3f} "
-              f"| {row['ttft_p95']:.3f} | {worst:.3f} |")
+    own = column(rounds, OURS, "tokens_per_second")
+    for name in rounds[0]:
+        compared = "-" if name == OURS else ratio(own, column(rounds, name, "tokens_per_second"))
+        rate, *times = (statistics.median(column(rounds, name, key))
+                        for key in ("tokens_per_second", "ttft_p50", "ttft_p95"))
+        print(f"| {name} | {rate:.1f} | {compared} | {times[0]:.3f} | {times[1]:.3f} "
+              f"| {max(column(rounds, name, 'foreign')):.3f} |")
 
 
 if __name__ == "__main__":

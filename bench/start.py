@@ -23,6 +23,9 @@ import servers
 from machine import ROOT, machine, progress, wait_for_quiet
 
 MIB = 1 << 20
+OURS = "tacho"
+OURS_KEPT = "tacho, packed weights kept"
+LLAMA_CPP = "llama.cpp"
 
 
 def seconds_to_first_byte(command, environment=None):
@@ -44,32 +47,27 @@ def commands(options):
     tacho = [ROOT / "scripts/tacho", "generate", "--model", options.model, "--prompt", options.text, "--max-tokens", 8,
              "--temperature", 0, "--ignore-eos", "--threads", options.threads, "--max-num-seqs", 1,
              "--max-model-len", options.context]
-    started = {"tacho": tacho}
+    started = {OURS: tacho}
     if options.repack_cache:
-        started["tacho, repack cache"] = [*tacho, "--repack-cache", options.repack_cache]
+        started[OURS_KEPT] = [*tacho, "--repack-cache", options.repack_cache]
     if options.llama_cpp:
         binary = Path(options.llama_cpp) / "build" / "bin" / "llama-completion"
         if not binary.exists():
             sys.exit(f"--llama-cpp: no build/bin/llama-completion in {options.llama_cpp}")
-        started["llama.cpp"] = [binary, "-m", options.model, "-p", options.text, "-n", 8, "--temp", 0, "-no-cnv",
+        started[LLAMA_CPP] = [binary, "-m", options.model, "-p", options.text, "-n", 8, "--temp", 0, "-no-cnv",
                                 "--no-warmup", "--no-display-prompt", "--ignore-eos", "-t", options.threads, "-c",
                                 options.context]
     return started
 
 
-def times(options):
-    """Seconds of each run by name; the first of each does not count."""
-    started = commands(options)
-    runs = {name: [] for name in started}
-    for number in range(options.rounds + 1):
-        for name, command in started.items():
-            progress(f"start {number} of {options.rounds}, {name}")
-            wait_for_quiet(options.quiet)
-            seconds = seconds_to_first_byte(command, {"TACHO_LOG_LEVEL": "ERROR"})
-            if number > 0:
-                runs[name].append(seconds)
-    progress()
-    return runs
+def one_round(options, number):
+    """Seconds to the first token of each, by name."""
+    seconds = {}
+    for name, command in commands(options).items():
+        progress(f"{options.model.name}: start {number}, {name}")
+        wait_for_quiet(options.quiet)
+        seconds[name] = seconds_to_first_byte(command, {"TACHO_LOG_LEVEL": "ERROR"})
+    return seconds
 
 
 def memory(options):
@@ -90,7 +88,17 @@ def memory(options):
             "hwm_ready": ready["VmHWM"], "rss_anon": after["RssAnon"]}
 
 
-def parse():
+def loading_excess(used):
+    """Bytes that loading needed beyond 1.1 times the file and the KV cache."""
+    return used["hwm_ready"] - 1.1 * used["file"] - used["kv"]
+
+
+def anonymous_excess(used):
+    """Bytes of the server's own beyond weights and KV cache."""
+    return used["rss_anon"] - used["weights"] - used["kv"]
+
+
+def parse(arguments=None):
     parser = argparse.ArgumentParser(prog="scripts/bench start", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path, metavar="FILE", help="GGUF file")
@@ -106,7 +114,7 @@ def parse():
                         help="its prompts use token ids from 1000 to N (default 30000)")
     parser.add_argument("--quiet", type=float, default=60, metavar="SECONDS", help="wait for a quiet machine so long")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of the tables")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if not options.model.is_file():
         parser.error(f"no such file: {options.model}")
     if options.context < 192:
@@ -119,7 +127,10 @@ def parse():
 
 def main():
     options = parse()
-    runs = times(options)
+    # The first brings the files into the page cache and the packed weights to where they are kept.
+    rounds = [one_round(options, number) for number in range(options.rounds + 1)][1:]
+    runs = {name: [seconds[name] for seconds in rounds] for name in rounds[0]}
+    progress()
     used = memory(options)
     if options.json:
         print(json.dumps({"model": options.model.name, "seconds_to_first_token": runs, "memory_bytes": used}))
@@ -128,15 +139,14 @@ def main():
     print("| started | to the first token, s | ratio to llama.cpp |\n|---|---|---|")
     medians = {name: statistics.median(seconds) for name, seconds in runs.items()}
     for name, seconds in medians.items():
-        ratio = f"{seconds / medians['llama.cpp']:.2f}" if "llama.cpp" in medians else "-"
+        ratio = f"{seconds / medians[LLAMA_CPP]:.2f}" if LLAMA_CPP in medians else "-"
         print(f"| {name} | {seconds:.3f} | {ratio} |")
-    rest = used["rss_anon"] - used["weights"] - used["kv"]
     print(f"\n| memory of the server ({options.sequences} sequences of {options.context} tokens) | MiB |\n|---|---|")
     for name, value in (("model file", used["file"]), ("weights", used["weights"]), ("KV cache", used["kv"]),
                         ("largest until ready (VmHWM)", used["hwm_ready"]),
-                        ("VmHWM less 1.1 x file and KV cache", used["hwm_ready"] - 1.1 * used["file"] - used["kv"]),
+                        ("VmHWM less 1.1 x file and KV cache", loading_excess(used)),
                         (f"RssAnon after {options.requests} requests", used["rss_anon"]),
-                        ("RssAnon less weights and KV cache", rest)):
+                        ("RssAnon less weights and KV cache", anonymous_excess(used))):
         print(f"| {name} | {value / MIB:.0f} |")
 
 
