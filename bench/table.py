@@ -7,7 +7,8 @@ The models are {1b,125m}-{q4_0,q8_0,q4_k_m,bf16,f16}.gguf in one folder. Rows (-
   vector_prefill, vector_decode     our Vector API provider beside other JVM engines
   streams                           over HTTP, beside llama-server
   start, memory                     to the first token, with and without kept packed weights; of the server
-Each round is written to --out at once; --resume leaves out what is there. Ends with 0 if every floor of the rows is
+Each round is written to --out at once; --resume leaves out what is there. A round in which others used more of the
+machine than --foreign does not count, and --resume measures it again. Ends with 0 if every floor of the rows is
 held, with 1 if one is missed or was not measured, with 2 for wrong usage.
 """
 
@@ -110,7 +111,7 @@ class Plan:
         file = self.file(goals.STREAMED_MODEL)
         if file:
             options = serve.parse([str(file), f"--llama-cpp={o.llama_cpp}", f"--threads={o.threads}",
-                                   f"--quiet={o.quiet}", f"--requests={o.requests}"])
+                                   f"--quiet={o.quiet}", f"--requests={o.requests}", f"--warm={(o.requests + 1) // 2}"])
             self.add(goals.STREAMS, file.stem, o.rounds, 2 * o.requests,
                      lambda number: serve.one_round(options, number))
 
@@ -158,6 +159,8 @@ def parse():
                                ("requests", 64, "requests of a round of streams")):
         parser.add_argument(f"--{name}", type=int, default=value, metavar="N", help=f"{words} (default {value})")
     parser.add_argument("--quiet", type=float, default=60, metavar="SECONDS", help="wait for a quiet machine so long")
+    parser.add_argument("--foreign", type=float, default=0.1, metavar="SHARE",
+                        help="of the machine, by others, up to which a round counts (default %(default)s)")
     options = parser.parse_args()
     options.only = options.only.split(",")
     for row in options.only:
@@ -189,6 +192,11 @@ def header_of(options):
             "files": {name: str(getattr(options, name)) for name in files}}
 
 
+def foreign(figures):
+    """The largest share of the machine that others had in a round."""
+    return max((figure["foreign"] for figure in figures.values() if isinstance(figure, dict)), default=0.0)
+
+
 def read(file):
     """The header of a file of results, or None, and its rounds by key; without a line that was cut off."""
     header, rounds = None, {}
@@ -212,12 +220,15 @@ def measure(options):
     options.out.parent.mkdir(parents=True, exist_ok=True)
     found, done = read(options.out) if options.out.exists() else (None, {})
     if found and found != header:
-        sys.exit(f"{options.out} is of another run:\n{found}\nnot\n{header}")
+        other = [f"  {key}: {found.get(key)}\n  now: {value}" for key, value in header.items()
+                 if found.get(key) != value]
+        sys.exit("\n".join([f"{options.out} is of another run:", *other]))
     with tempfile.TemporaryDirectory(prefix="tacho-packed-") as options.repack_cache, \
             options.out.open("a", encoding="utf-8") as out:
         # Ends a line that was cut off.
         out.write("\n" + (json.dumps(header) + "\n" if not found else ""))
-        units = [unit for unit in Plan(options).units if unit.key not in done]
+        units = [unit for unit in Plan(options).units
+                 if unit.key not in done or foreign(done[unit.key]) > options.foreign]
         begin, guessed, failed = time.monotonic(), 0.0, set()
         for at, unit in enumerate(units):
             left = sum(other.seconds for other in units[at:])
@@ -252,13 +263,15 @@ def main():
     header, rounds = read(options.report or options.out)
     if header is None:
         sys.exit(f"{options.report or options.out} has no line that says on which machine it was measured")
-    results = {}
+    results, disturbed = {}, 0
     for (row, subject, _), figures in sorted(rounds.items(), key=lambda item: item[0][2]):
-        if row in options.only:
+        if row in options.only and foreign(figures) <= options.foreign:
             results.setdefault((row, subject), []).append(figures)
+        elif row in options.only:
+            disturbed += 1
     findings = goals.judge(results, options.only)
     most = max((len(each) for each in results.values()), default=0)
-    print(f"{header['machine']}; up to {most} rounds; `{header['command']}`\n")
+    print(f"{header['machine']}; up to {most} rounds, {disturbed} disturbed; `{header['command']}`\n")
     print(goals.summary(findings, "scripts/bench table") + "\n")
     print(goals.details(findings) + "\n")
     print(goals.measured(results))

@@ -83,7 +83,9 @@ class SpeedTableTest {
   void theMedianOfTheRatiosOfEachRoundIsJudged() throws Exception {
     Answer answer = report(decodes("125m-bf16", 1.1, 1.3, 0.9), "decode");
     assertThat(answer.code()).as(answer.text()).isZero();
-    assertThat(answer.text().lines()).first().isEqualTo("any CPU; commit abc; up to 3 rounds; `scripts/bench table`");
+    assertThat(answer.text().lines())
+        .first()
+        .isEqualTo("any CPU; commit abc; up to 3 rounds, 0 disturbed; `scripts/bench table`");
     assertThat(answer.line("decode, one sequence, to llama.cpp", "1.10 (125m-bf16)"))
         .containsExactly(
             "decode, one sequence, to llama.cpp", "1.10 (125m-bf16)", "≥ 1.10", "held",
@@ -109,6 +111,21 @@ class SpeedTableTest {
     Answer absent = report(lines, "decode");
     assertThat(absent.code()).isEqualTo(1);
     assertThat(absent.text().lines()).contains("decode, one sequence, to llama.cpp, 125m-q4_k_m: not measured");
+  }
+
+  @Test
+  void aRoundInWhichOthersUsedMuchOfTheMachineDoesNotCount() throws Exception {
+    List<String> lines = decodes("1b-q8_0", 1.2, 1.0, 1.0);
+    lines.replaceAll(line -> line.contains("1b-q8_0") && !line.contains("round\": 0") ? disturbed(line) : line);
+    Answer answer = report(lines, "decode");
+    assertThat(answer.code()).as(answer.text()).isZero();
+    assertThat(answer.text()).contains("up to 3 rounds, 2 disturbed").contains("| 1b-q8_0 | 1.20 | 1.10 | held | 1 |");
+    lines.replaceAll(line -> line.contains("1b-q8_0") ? disturbed(line) : line);
+    assertThat(report(lines, "decode").text()).contains("1b-q8_0 not measured");
+  }
+
+  private static String disturbed(String line) {
+    return line.replace("\"foreign\": 0.02", "\"foreign\": 0.11");
   }
 
   /** 100 MB more at 20 GB/s take 5 ms. */
