@@ -50,6 +50,8 @@ struct Product {
 
 class MatmulTest : public SeededTest {};
 
+constexpr int32_t kCodeDtypes[] = {TACHO_DTYPE_Q8_0, TACHO_DTYPE_Q4_0, TACHO_DTYPE_Q4_K, TACHO_DTYPE_Q6_K};
+
 int64_t larger_block(int32_t dtype) {
     return std::max(block_elements(dtype), int64_t{32});
 }
@@ -97,6 +99,33 @@ TEST_P(MatmulTest, RowsDependNeitherOnTheBatchNorOnTheSplit) {
             p.ldy = alone.ld();
             run(tacho_matmul, p, 0, product.groups());
             ASSERT_TRUE(whole.same_row(i, alone, 0)) << "dtype " << dtype << " row " << i;
+        }
+    }
+}
+
+/* Sizes around those at which rows are cut differently or weights are unpacked first. */
+TEST_P(MatmulTest, RowsOfIntegerCodesAreTheSameInBatchesOfEverySize) {
+    Numbers numbers(seed());
+    for (int32_t dtype : kCodeDtypes) {
+        const Product product(isa(), dtype, numbers, 513, 20, 1280, false);
+        Matrix alone(513, 20, 20);
+        tacho_matmul_params p = product.params;
+        p.m = 1;
+        p.ldy = alone.ld();
+        for (int64_t i = 0; i < 513; ++i) {
+            p.x = product.packed.row(i);
+            p.y = alone.row(i);
+            run(tacho_matmul, p, 0, product.groups());
+        }
+        for (int64_t m : {2, 3, 4, 5, 6, 7, 8, 9, 10, 23, 24, 25, 95, 96, 97, 511, 512, 513}) {
+            Matrix y(m, 20, 20);
+            p.m = m;
+            p.x = product.packed.row(0);
+            p.y = y.data();
+            run(tacho_matmul, p, 0, product.groups());
+            for (int64_t i = 0; i < m; ++i) {
+                ASSERT_TRUE(y.same_row(i, alone, i)) << "dtype " << dtype << " row " << i << " of " << m;
+            }
         }
     }
 }
@@ -173,7 +202,7 @@ TEST_P(MatmulTest, WhatIsNotFiniteStaysInItsRowAndIsNeverANumber) {
 
 /* Every partial sum at its largest: what a lane of 16 bits has to hold. */
 TEST_P(MatmulTest, ExtremeCodesAreSummedExactly) {
-    for (int32_t dtype : {TACHO_DTYPE_Q8_0, TACHO_DTYPE_Q4_0, TACHO_DTYPE_Q4_K, TACHO_DTYPE_Q6_K}) {
+    for (int32_t dtype : kCodeDtypes) {
         const int64_t k = block_elements(dtype);
         for (int filling : {0x00, 0x80, 0x7f, 0xff}) {
             std::vector<uint8_t> row(static_cast<size_t>(row_bytes(dtype, k)), static_cast<uint8_t>(filling));
@@ -186,24 +215,32 @@ TEST_P(MatmulTest, ExtremeCodesAreSummedExactly) {
             const PackedWeight weight(isa(), dtype, 1, k, row.data());
             const std::vector<double> w = row_values(row.data(), dtype, k);
             for (float sign : {1.0f, -1.0f}) {
-                const Matrix x(1, k, k);
+                /* So many rows that weights are unpacked first. */
+                constexpr int64_t m = 25;
+                const Matrix x(m, k, k);
                 double expected = 0;
                 for (int64_t j = 0; j < k; ++j) {
-                    x.at(0, j) = 127 * sign;
+                    for (int64_t i = 0; i < m; ++i) {
+                        x.at(i, j) = 127 * sign;
+                    }
                     expected += w[static_cast<size_t>(j)] * static_cast<double>(x.at(0, j));
                 }
                 const PackedRows packed(isa(), dtype, x);
-                float y = NAN;
+                const Matrix y(m, 1, 1);
                 auto p = make<tacho_matmul_params>(isa());
                 p.dtype = dtype;
-                p.m = p.n = p.ldy = 1;
+                p.n = p.ldy = 1;
                 p.k = k;
                 p.x_row_bytes = packed.row_bytes();
                 p.x = packed.row(0);
                 p.w = weight.data();
-                p.y = &y;
-                run(tacho_matmul, p, 0, 1);
-                EXPECT_EQ(static_cast<float>(expected), y) << "dtype " << dtype << " filling " << filling;
+                p.y = y.data();
+                for (int64_t rows : {int64_t{1}, m}) {
+                    p.m = rows;
+                    run(tacho_matmul, p, 0, 1);
+                    EXPECT_EQ(static_cast<float>(expected), y.at(rows - 1, 0))
+                        << "dtype " << dtype << " filling " << filling << " rows " << rows;
+                }
             }
         }
     }

@@ -65,7 +65,7 @@ class PackedRows {
     float scale(int64_t i, int64_t j) const;
 
   private:
-    const uint8_t* block(int64_t i, int64_t j) const { return row(i) + j / 32 * (row_bytes_ / (k_ / 32)); }
+    const uint8_t* block(int64_t i, int64_t j) const { return row(i) + j / 32 * 56; }
 
     int64_t k_;
     int32_t format_;

@@ -6,6 +6,7 @@
 #include "simd.h"
 
 #define TACHO_BFLOAT_PRODUCTS 0
+#define TACHO_UNPACKS_WEIGHTS 1
 
 namespace tacho {
 namespace TACHO_ISA_NAMESPACE {
@@ -21,7 +22,9 @@ constexpr bool kSumsInMemory = true;
 constexpr bool kWideProducts = true;
 constexpr bool kPairSums = true;
 constexpr int kIntPanels = 1;
-constexpr int kFewIntRows = 6;
+constexpr int kIntRows = 4; /* with 6 the processor's window holds less than a block */
+constexpr int kWideRows = 6;
+constexpr int kFewIntRows = 4;
 
 TACHO_INLINE __m256i load_half(const void* from) {
     return _mm256_loadu_si256(static_cast<const __m256i*>(from));
@@ -68,7 +71,7 @@ TACHO_INLINE Ints with_high_bits(Ints nibbles, Ints high) {
 
 /* Written out: GCC 12 reassociates the sums of the intrinsics, moves them to the stack and loses half the speed. */
 TACHO_INLINE void dot_unsigned(Ints& sum, const Ints& codes, const void* x) {
-    __asm__(
+    __asm__ volatile(
         "vpbroadcastd %4, %%ymm14\n\t"
         "vpmaddubsw %%ymm14, %2, %%ymm15\n\t"
         "vpaddw %%ymm15, %0, %0\n\t"
@@ -97,6 +100,61 @@ TACHO_INLINE void dot_wide(Ints& sum, const Ints& codes, const void* x) {
         : "+x"(sum.low), "+x"(sum.high)
         : "x"(codes.low), "x"(codes.high), "m"(*static_cast<const int32_t*>(x))
         : "xmm14", "xmm15");
+}
+
+/* Of weights that were unpacked: 64 bytes of codes, or of wide codes. */
+TACHO_INLINE void store_ints(uint8_t* to, const Ints& v) {
+    _mm256_store_si256(reinterpret_cast<__m256i*>(to), v.low);
+    _mm256_store_si256(reinterpret_cast<__m256i*>(to + 32), v.high);
+}
+/* sum = start + codes * x */
+TACHO_INLINE void first_dot_unsigned(Ints& sum, const Ints& codes, const void* x, const void* start) {
+    __asm__ volatile(
+        "vpbroadcastd %4, %%ymm14\n\t"
+        "vpbroadcastd %5, %%ymm15\n\t"
+        "vpmaddubsw %%ymm14, %2, %0\n\t"
+        "vpmaddubsw %%ymm14, %3, %1\n\t"
+        "vpaddw %%ymm15, %0, %0\n\t"
+        "vpaddw %%ymm15, %1, %1"
+        : "=&x"(sum.low), "=&x"(sum.high)
+        : "x"(codes.low), "x"(codes.high), "m"(*static_cast<const int32_t*>(x)),
+          "m"(*static_cast<const int32_t*>(start))
+        : "xmm14", "xmm15");
+}
+TACHO_INLINE void first_dot_unsigned(Ints& sum, const Ints& codes, const void* x) {
+    __asm__ volatile(
+        "vpbroadcastd %4, %%ymm14\n\t"
+        "vpmaddubsw %%ymm14, %2, %0\n\t"
+        "vpmaddubsw %%ymm14, %3, %1"
+        : "=&x"(sum.low), "=&x"(sum.high)
+        : "x"(codes.low), "x"(codes.high), "m"(*static_cast<const int32_t*>(x))
+        : "xmm14");
+}
+TACHO_INLINE Ints add_ints(const Ints& a, const Ints& b) {
+    return {_mm256_add_epi32(a.low, b.low), _mm256_add_epi32(a.high, b.high)};
+}
+/* Less the products of two pairs of wide codes. */
+TACHO_INLINE Ints subtract_products(const Ints& sum, const Ints& a, const Ints& b) {
+    return {_mm256_sub_epi32(sum.low, _mm256_madd_epi16(a.low, b.low)),
+            _mm256_sub_epi32(sum.high, _mm256_madd_epi16(a.high, b.high))};
+}
+/* sum += (first + x[2..3]) * (second + x[0..1]) */
+TACHO_INLINE void dot_crossed(Ints& sum, const Ints& first, const Ints& second, const int16_t* x) {
+    __asm__ volatile(
+        "vpbroadcastd %6, %%ymm12\n\t"
+        "vpbroadcastd %7, %%ymm13\n\t"
+        "vpaddw %%ymm12, %2, %%ymm14\n\t"
+        "vpaddw %%ymm13, %4, %%ymm15\n\t"
+        "vpaddw %%ymm12, %3, %%ymm12\n\t"
+        "vpaddw %%ymm13, %5, %%ymm13\n\t"
+        "vpmaddwd %%ymm14, %%ymm15, %%ymm14\n\t"
+        "vpmaddwd %%ymm12, %%ymm13, %%ymm12\n\t"
+        "vpaddd %%ymm14, %0, %0\n\t"
+        "vpaddd %%ymm12, %1, %1"
+        : "+x"(sum.low), "+x"(sum.high)
+        : "x"(first.low), "x"(first.high), "x"(second.low), "x"(second.high),
+          "m"(*reinterpret_cast<const int32_t*>(x + 2)), "m"(*reinterpret_cast<const int32_t*>(x))
+        : "xmm12", "xmm13", "xmm14", "xmm15");
 }
 
 TACHO_INLINE void store_codes(int8_t* to, Vec v) {

@@ -11,6 +11,14 @@
  *   load_wide, dot_wide        the same for signed codes of two k and two int16 of x; only with kWideProducts
  *   code_sums                  of a block of 32 signed codes: those with k % 4 < 2 and the others, of each half
  *
+ * With TACHO_UNPACKS_WEIGHTS also what unpacked.h needs:
+ *
+ *   store_ints                 writes 64 bytes, aligned
+ *   first_dot_unsigned         the same as dot_unsigned with a sum that starts here, at 0 or at a pair for all outputs
+ *   add_ints                   int32
+ *   subtract_products          sum -= dot_wide of two codes of weights
+ *   dot_crossed                sum += (first + x[2..3]) * (second + x[0..1]), wide codes
+ *
  * Without VNNI the sums of unsigned products are pairs of int16, one for k % 4 < 2, one for the others (kPairSums). They
  * hold 32 products with a code up to 15, or 16 with a code up to 63; what was added at the start may wrap them on the
  * way, not at the end. Signed codes are multiplied as int16 there (kWideProducts).
@@ -19,6 +27,8 @@
 #define TACHO_CPU_DOTS_H
 
 #include "simd.h"
+
+#define TACHO_UNPACKS_WEIGHTS 0
 
 namespace tacho {
 namespace TACHO_ISA_NAMESPACE {
@@ -34,8 +44,11 @@ constexpr bool kWideProducts = true;
 #endif
 constexpr bool kPairSums = kWideProducts;
 
-/* Panels that a tile of integer products takes at once, and the rows that it can take of one panel. */
+/* Panels and rows that a tile of integer products takes at once, kWideRows where they are wide, and the rows that it can
+ * take of one panel. */
 constexpr int kIntPanels = 2;
+constexpr int kIntRows = kTileRows;
+constexpr int kWideRows = kTileRows;
 constexpr int kFewIntRows = 8;
 
 TACHO_INLINE Ints broadcast_int(const void* from) {

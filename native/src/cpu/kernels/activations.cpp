@@ -19,7 +19,7 @@ int32_t activation_format(int32_t dtype) {
 int64_t activation_bytes(int32_t format, int64_t k) {
     switch (format) {
         case TACHO_ACTIVATION_INT8:
-            return k / kActivationBlock * static_cast<int64_t>(sizeof(ActivationBlock));
+            return k / kActivationBlock * kBlockBytes;
         case TACHO_ACTIVATION_BF16:
             return (k + 1) / 2 * 4;
         default:
@@ -35,7 +35,7 @@ void activation_pack(const tacho_activation_pack_params& p, int64_t begin, int64
             const int64_t count = smaller(kActivationBlock, p.k - at);
             const Vec low = load_partial(x + at, smaller(count, 16));
             const Vec high = count > 16 ? load_partial(x + at + 16, count - 16) : zero();
-            put_activations(p.format, row, at, count, low, high);
+            put_activations(p.format, row, p.k, at, low, high);
         }
     }
 }

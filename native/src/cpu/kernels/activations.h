@@ -1,6 +1,7 @@
 /*
  * Rows of activations in the form that matmul reads (TACHO_ACTIVATION_*). F32 rows are floats; BF16 rows are bfloats,
- * an odd k followed by a zero; an INT8 row is one ActivationBlock for 32 elements.
+ * an odd k followed by a zero; an INT8 row is an ActivationBlock for each 32 elements, then, with
+ * kWideProducts, a WideBlock for each: what a product does not read is not in its way.
  *
  * Weights are the unsigned operand of an integer product, with an offset z: sum (w - z) a = sum w a - z sum a. A sum
  * starts at its -z sum a, which is kept here ready to be broadcast: an int32, or with kPairSums two int16, each of its
@@ -18,31 +19,34 @@ namespace {
 
 constexpr int64_t kActivationBlock = 32;
 
-struct NarrowBlock {
+struct ActivationBlock {
     int8_t codes[kActivationBlock];
     float scale;
-    float scaled_sum;    /* scale * sum of the codes */
+    float negative_sum;  /* -scale * sum of the codes */
     int32_t start_128;   /* z = 128, int32 always */
     int32_t start_8;     /* z = 8 */
     int32_t start_32[2]; /* z = 32, of each half of the block */
 };
-static_assert(sizeof(NarrowBlock) == 56, "no padding");
+static_assert(sizeof(ActivationBlock) == 56, "no padding");
 
-/* With the codes as int16 too. */
-struct WideBlock : NarrowBlock {
-    int16_t wide[kActivationBlock];
+/* The same codes for products of int16. */
+struct WideBlock {
+    int16_t codes[kActivationBlock];
+    float scale;
+    int32_t start_crossed; /* -sum a[k] a[k + 2] over those k with k % 4 < 2 */
 };
-static_assert(sizeof(WideBlock) == 120, "no padding");
+static_assert(sizeof(WideBlock) == 72, "no padding");
 
-template <bool wide>
-struct BlockChoice {
-    using Type = NarrowBlock;
-};
-template <>
-struct BlockChoice<true> {
-    using Type = WideBlock;
-};
-using ActivationBlock = BlockChoice<kWideProducts>::Type;
+constexpr int64_t kBlockBytes =
+    static_cast<int64_t>(sizeof(ActivationBlock)) + (kWideProducts ? static_cast<int64_t>(sizeof(WideBlock)) : 0);
+
+/* The blocks of a row of k elements. */
+TACHO_INLINE const ActivationBlock* blocks_of(const ActivationBlock*, const void* row, int64_t) {
+    return static_cast<const ActivationBlock*>(row);
+}
+TACHO_INLINE const WideBlock* blocks_of(const WideBlock*, const void* row, int64_t k) {
+    return reinterpret_cast<const WideBlock*>(static_cast<const ActivationBlock*>(row) + k / kActivationBlock);
+}
 
 TACHO_INLINE int32_t start_of(int32_t offset, int32_t first, int32_t second) {
     const auto low = static_cast<uint32_t>(-offset * first);
@@ -50,11 +54,16 @@ TACHO_INLINE int32_t start_of(int32_t offset, int32_t first, int32_t second) {
     return static_cast<int32_t>(kPairSums ? (low & 0xffff) | high << 16 : low + high);
 }
 
-TACHO_INLINE void widen_codes(NarrowBlock*) {}
-TACHO_INLINE void widen_codes(WideBlock* block) {
+TACHO_INLINE void widen(const ActivationBlock& from, WideBlock* to) {
     for (int64_t i = 0; i < kActivationBlock; ++i) {
-        block->wide[i] = block->codes[i];
+        to->codes[i] = from.codes[i];
     }
+    int32_t crossed = 0;
+    for (int64_t i = 0; i < kActivationBlock; i += 4) {
+        crossed += from.codes[i] * from.codes[i + 2] + from.codes[i + 1] * from.codes[i + 3];
+    }
+    to->scale = from.scale;
+    to->start_crossed = -crossed;
 }
 
 /*
@@ -72,13 +81,12 @@ TACHO_INLINE void quantise(Vec low, Vec high, ActivationBlock* block) {
     const Vec keep = broadcast(0);
     store_codes(block->codes, tiny ? keep : round(mul(low, factor)));
     store_codes(block->codes + 16, tiny ? keep : round(mul(high, factor)));
-    widen_codes(block);
     int32_t first[2];
     int32_t second[2];
     code_sums(block->codes, first, second);
     const int32_t sum = first[0] + second[0] + first[1] + second[1];
     block->scale = finite ? (tiny ? 0 : largest / 127) : __builtin_nanf("");
-    block->scaled_sum = block->scale * static_cast<float>(sum);
+    block->negative_sum = -block->scale * static_cast<float>(sum);
     block->start_128 = -128 * sum;
     block->start_8 = start_of(8, first[0] + first[1], second[0] + second[1]);
     for (int half = 0; half < 2; ++half) {
@@ -86,12 +94,20 @@ TACHO_INLINE void quantise(Vec low, Vec high, ActivationBlock* block) {
     }
 }
 
-/* Writes elements [at, at + count) of a row, count at most 32; `at` is a multiple of 32. */
-TACHO_INLINE void put_activations(int32_t format, void* row, int64_t at, int64_t count, Vec low, Vec high) {
+/* Writes the 32 elements from `at`, a multiple of 32, of a row of k, or those that are left of it. */
+TACHO_INLINE void put_activations(int32_t format, void* row, int64_t k, int64_t at, Vec low, Vec high) {
+    const int64_t count = smaller(kActivationBlock, k - at);
     const int64_t first = smaller(count, 16);
     switch (format) {
-        case TACHO_ACTIVATION_INT8:
-            return quantise(low, high, static_cast<ActivationBlock*>(row) + at / kActivationBlock);
+        case TACHO_ACTIVATION_INT8: {
+            ActivationBlock* const blocks = static_cast<ActivationBlock*>(row);
+            const int64_t block = at / kActivationBlock;
+            quantise(low, high, blocks + block);
+            if (kWideProducts) {
+                widen(blocks[block], reinterpret_cast<WideBlock*>(blocks + k / kActivationBlock) + block);
+            }
+            return;
+        }
         case TACHO_ACTIVATION_BF16: {
             BFloat* to = static_cast<BFloat*>(row) + at;
             store_partial(to, low, first);

@@ -23,6 +23,22 @@ TACHO_INLINE const void* x_row(const tacho_matmul_params& p, int64_t row) {
     return activation_row(p.x, p.x_row_bytes, row);
 }
 
+/* The blocks of activations that weights of integer codes are multiplied with. */
+template <bool wide>
+struct BlockChoice {
+    using Type = ActivationBlock;
+};
+template <>
+struct BlockChoice<true> {
+    using Type = WideBlock;
+};
+template <class Unit>
+constexpr bool kReadsWide = false;
+template <>
+constexpr bool kReadsWide<UnitQ8_0> = kWideProducts;
+template <class Unit>
+using BlockFor = typename BlockChoice<kReadsWide<Unit>>::Type;
+
 /* y of one row and panel: the sum, the bias and what was there. */
 TACHO_INLINE void put_result(const tacho_matmul_params& p, int64_t row, int64_t panel, Vec value) {
     const int64_t column = panel * kPanelRows;

@@ -4,6 +4,7 @@
  * of k.
  */
 #include "matmul.h"
+#include "unpacked.h"
 
 namespace tacho {
 namespace TACHO_ISA_NAMESPACE {
@@ -39,9 +40,9 @@ struct Sums<R, P, true> {
 };
 
 /* What a type's block needs: R blocks of activations, P places in panels. */
-template <int R, int P>
+template <class Block, int R, int P>
 struct Tile {
-    const ActivationBlock* x[R];
+    const Block* x[R];
     Sums<R, P, kSumsInMemory> sums;
     Ints ints[R][P];
 
@@ -102,7 +103,7 @@ struct Tile {
     /* sums -= min of the weights * scaled sum of the activations. */
     TACHO_INLINE void subtract_mins(const Vec (&min)[P]) {
         TACHO_UNROLL for (int r = 0; r < R; ++r) {
-            const Vec x_sum = broadcast(-x[r]->scaled_sum);
+            const Vec x_sum = broadcast(x[r]->negative_sum);
             TACHO_UNROLL for (int i = 0; i < P; ++i) {
                 sums.set(r, i, fma(min[i], x_sum, sums.get(r, i)));
             }
@@ -116,41 +117,44 @@ struct Tile {
     }
 };
 
-TACHO_INLINE const void* wide_codes(const WideBlock& block, int64_t k) {
-    return block.wide + k;
-}
-TACHO_INLINE const void* wide_codes(const NarrowBlock& block, int64_t k) {
-    return block.codes + k;
-}
-
 /* ---- one block of each type -------------------------------------------------------------------------------------- */
 
+/* Products of a block of Q8_0, as int16 and as bytes. */
 template <int R, int P>
-TACHO_INLINE void multiply_block(Tile<R, P>& tile, const UnitQ8_0* const (&w)[P], int64_t block) {
-    const int64_t half = block % 2;
-    if (kWideProducts) {
-        tile.begin_at_zero();
-        TACHO_UNROLL for (int k = 0; k < kQuantBlock; k += 2) {
-            Ints codes[P];
-            TACHO_UNROLL for (int i = 0; i < P; ++i) {
-                codes[i] = load_wide(w[i][block / 2].codes[half] + k * kPanelRows);
-            }
-            TACHO_UNROLL for (int r = 0; r < R; ++r) {
-                TACHO_UNROLL for (int i = 0; i < P; ++i) {
-                    dot_wide(tile.ints[r][i], codes[i], wide_codes(*tile.x[r], k));
-                }
-            }
+TACHO_INLINE void multiply_codes(Tile<WideBlock, R, P>& tile, const uint8_t* const (&block)[P]) {
+    tile.begin_at_zero();
+    TACHO_UNROLL for (int k = 0; k < kQuantBlock; k += 2) {
+        Ints codes[P];
+        TACHO_UNROLL for (int i = 0; i < P; ++i) {
+            codes[i] = load_wide(block[i] + k * kPanelRows);
         }
-    } else {
-        tile.begin([](const ActivationBlock& x) { return &x.start_128; });
-        TACHO_UNROLL for (int k = 0; k < kQuantBlock; k += 4) {
-            Ints codes[P];
+        TACHO_UNROLL for (int r = 0; r < R; ++r) {
             TACHO_UNROLL for (int i = 0; i < P; ++i) {
-                codes[i] = load_codes(w[i][block / 2].codes[half] + k * kPanelRows);
+                dot_wide(tile.ints[r][i], codes[i], tile.x[r]->codes + k);
             }
-            tile.multiply(codes, k);
         }
     }
+}
+template <int R, int P>
+TACHO_INLINE void multiply_codes(Tile<ActivationBlock, R, P>& tile, const uint8_t* const (&block)[P]) {
+    tile.begin([](const ActivationBlock& x) { return &x.start_128; });
+    TACHO_UNROLL for (int k = 0; k < kQuantBlock; k += 4) {
+        Ints codes[P];
+        TACHO_UNROLL for (int i = 0; i < P; ++i) {
+            codes[i] = load_codes(block[i] + k * kPanelRows);
+        }
+        tile.multiply(codes, k);
+    }
+}
+
+template <class Block, int R, int P>
+TACHO_INLINE void multiply_block(Tile<Block, R, P>& tile, const UnitQ8_0* const (&w)[P], int64_t block) {
+    const int64_t half = block % 2;
+    const uint8_t* codes[P];
+    TACHO_UNROLL for (int i = 0; i < P; ++i) {
+        codes[i] = w[i][block / 2].codes[half];
+    }
+    multiply_codes(tile, codes);
     Vec scale[P];
     TACHO_UNROLL for (int i = 0; i < P; ++i) {
         scale[i] = load(w[i][block / 2].scale[half]);
@@ -159,7 +163,7 @@ TACHO_INLINE void multiply_block(Tile<R, P>& tile, const UnitQ8_0* const (&w)[P]
 }
 
 template <int R, int P>
-TACHO_INLINE void multiply_block(Tile<R, P>& tile, const UnitQ4_0* const (&w)[P], int64_t block) {
+TACHO_INLINE void multiply_block(Tile<ActivationBlock, R, P>& tile, const UnitQ4_0* const (&w)[P], int64_t block) {
     const int64_t half = block % 2;
     const uint8_t* codes[P];
     TACHO_UNROLL for (int i = 0; i < P; ++i) {
@@ -175,7 +179,7 @@ TACHO_INLINE void multiply_block(Tile<R, P>& tile, const UnitQ4_0* const (&w)[P]
 }
 
 template <int R, int P>
-TACHO_INLINE void multiply_block(Tile<R, P>& tile, const UnitQ4_K* const (&w)[P], int64_t block) {
+TACHO_INLINE void multiply_block(Tile<ActivationBlock, R, P>& tile, const UnitQ4_K* const (&w)[P], int64_t block) {
     const int64_t sub = block % 8;
     const uint8_t* codes[P];
     TACHO_UNROLL for (int i = 0; i < P; ++i) {
@@ -196,7 +200,7 @@ TACHO_INLINE void multiply_block(Tile<R, P>& tile, const UnitQ4_K* const (&w)[P]
 
 /* The two halves of a block have scales of their own. */
 template <int half, int R, int P>
-TACHO_INLINE void multiply_half(Tile<R, P>& tile, const UnitQ6_K* const (&w)[P], int64_t block) {
+TACHO_INLINE void multiply_half(Tile<ActivationBlock, R, P>& tile, const UnitQ6_K* const (&w)[P], int64_t block) {
     const int64_t sub = block % 8;
     tile.begin([](const ActivationBlock& x) { return &x.start_32[half]; });
     Ints high[P];
@@ -225,7 +229,7 @@ TACHO_INLINE void multiply_half(Tile<R, P>& tile, const UnitQ6_K* const (&w)[P],
 }
 
 template <int R, int P>
-TACHO_INLINE void multiply_block(Tile<R, P>& tile, const UnitQ6_K* const (&w)[P], int64_t block) {
+TACHO_INLINE void multiply_block(Tile<ActivationBlock, R, P>& tile, const UnitQ6_K* const (&w)[P], int64_t block) {
     multiply_half<0>(tile, w, block);
     multiply_half<1>(tile, w, block);
 }
@@ -251,7 +255,9 @@ constexpr int64_t bytes_ahead(const UnitQ6_K*, int) {
 
 template <class Unit>
 struct IntTile {
-    static constexpr int kFewRows = kFewIntRows;
+    static constexpr int kRows = kReadsWide<Unit> ? kWideRows : kIntRows;
+    static constexpr int kFewRows = kRows > kFewIntRows ? kRows : kFewIntRows;
+
     /* Few rows wait for memory, which gives most from one place at a time. */
     static constexpr int panels(int, bool few) { return few ? 1 : kIntPanels; }
 
@@ -261,9 +267,10 @@ struct IntTile {
         TACHO_UNROLL for (int i = 0; i < P; ++i) {
             w[i] = panel_at(static_cast<const Unit*>(nullptr), p.w, panel + i, p.k);
         }
-        Tile<R, P> tile;
+        using Block = BlockFor<Unit>;
+        Tile<Block, R, P> tile;
         TACHO_UNROLL for (int r = 0; r < R; ++r) {
-            tile.x[r] = static_cast<const ActivationBlock*>(x_row(p, row + r));
+            tile.x[r] = blocks_of(static_cast<const Block*>(nullptr), x_row(p, row + r), p.k);
         }
         tile.sums.reset();
         constexpr auto ahead = static_cast<int>(bytes_ahead(static_cast<const Unit*>(nullptr), R));
@@ -297,18 +304,33 @@ struct IntTile {
     }
 };
 
+template <class Unit>
+void multiply(const tacho_matmul_params& p, int64_t begin, int64_t end) {
+#if TACHO_UNPACKS_WEIGHTS
+    if (p.m >= Unpacked<Unit>::kFrom) {
+        return multiply_unpacked<Unit>(p, begin, end);
+    }
+#endif
+    using Tile = IntTile<Unit>;
+    if (p.m <= Tile::kFewRows) {
+        multiply_rows<Tile, true, Tile::kFewRows>(p, begin, end);
+    } else {
+        multiply_rows<Tile, false, Tile::kRows>(p, begin, end);
+    }
+}
+
 }  // namespace
 
 void matmul_int8(const tacho_matmul_params& p, int64_t begin, int64_t end) {
     switch (p.dtype) {
         case TACHO_DTYPE_Q8_0:
-            return multiply_tiles<IntTile<UnitQ8_0>>(p, begin, end);
+            return multiply<UnitQ8_0>(p, begin, end);
         case TACHO_DTYPE_Q4_0:
-            return multiply_tiles<IntTile<UnitQ4_0>>(p, begin, end);
+            return multiply<UnitQ4_0>(p, begin, end);
         case TACHO_DTYPE_Q4_K:
-            return multiply_tiles<IntTile<UnitQ4_K>>(p, begin, end);
+            return multiply<UnitQ4_K>(p, begin, end);
         default:
-            return multiply_tiles<IntTile<UnitQ6_K>>(p, begin, end);
+            return multiply<UnitQ6_K>(p, begin, end);
     }
 }
 

@@ -11,12 +11,13 @@ TACHO_INLINE Vec take(const float* from, int64_t count) {
     return count == 16 ? load(from) : load_partial(from, count);
 }
 
-/* Writes `count` elements of a row, at most a block, from `at` on, in a form; values(at, count) gives up to 16. */
+/* Writes the block of a row of n that starts at `at`, in a form; values(at, count) gives up to 16. */
 template <class Values>
-TACHO_INLINE void put_block(int32_t format, void* row, int64_t at, int64_t count, Values values) {
+TACHO_INLINE void put_block(int32_t format, void* row, int64_t n, int64_t at, Values values) {
+    const int64_t count = smaller(kActivationBlock, n - at);
     const Vec low = values(at, smaller(count, 16));
     const Vec high = count > 16 ? values(at + 16, count - 16) : zero();
-    put_activations(format, row, at, count, low, high);
+    put_activations(format, row, n, at, low, high);
 }
 
 }  // namespace
@@ -36,7 +37,7 @@ void rms_norm(const tacho_rms_norm_params& p, int64_t begin, int64_t end) {
             return mul(mul(take(x + at, count), factor), take(p.weight + at, count));
         };
         for (int64_t at = 0; at < p.n; at += kActivationBlock) {
-            put_block(p.format, y, at, smaller(kActivationBlock, p.n - at), normed);
+            put_block(p.format, y, p.n, at, normed);
         }
     }
 }
@@ -52,7 +53,7 @@ void silu_mul(const tacho_silu_mul_params& p, int64_t begin, int64_t end) {
             return mul(silu, take(up + at, count));
         };
         for (int64_t at = begin * kActivationBlock; at < smaller(end * kActivationBlock, p.n); at += kActivationBlock) {
-            put_block(p.format, y, at, smaller(kActivationBlock, p.n - at), gated);
+            put_block(p.format, y, p.n, at, gated);
         }
     }
 }

@@ -5,6 +5,7 @@
 #include "simd.h"
 
 #define TACHO_BFLOAT_PRODUCTS 0
+#define TACHO_UNPACKS_WEIGHTS 0
 
 namespace tacho {
 namespace TACHO_ISA_NAMESPACE {
@@ -20,6 +21,8 @@ constexpr bool kSumsInMemory = false;
 constexpr bool kWideProducts = false;
 constexpr bool kPairSums = false;
 constexpr int kIntPanels = 1;
+constexpr int kIntRows = kTileRows;
+constexpr int kWideRows = kTileRows;
 constexpr int kFewIntRows = 4;
 
 TACHO_INLINE Ints broadcast_int(const void* from) {
