@@ -102,6 +102,16 @@ TACHO_INLINE void dot_wide(Ints& sum, const Ints& codes, const void* x) {
         : "xmm14", "xmm15");
 }
 
+TACHO_INLINE void first_dot_wide(Ints& sum, const Ints& codes, const void* x) {
+    __asm__(
+        "vpbroadcastd %4, %%ymm14\n\t"
+        "vpmaddwd %%ymm14, %2, %0\n\t"
+        "vpmaddwd %%ymm14, %3, %1"
+        : "=&x"(sum.low), "=&x"(sum.high)
+        : "x"(codes.low), "x"(codes.high), "m"(*static_cast<const int32_t*>(x))
+        : "xmm14");
+}
+
 /* Of weights that were unpacked: 64 bytes of codes, or of wide codes. */
 TACHO_INLINE void store_ints(uint8_t* to, const Ints& v) {
     _mm256_store_si256(reinterpret_cast<__m256i*>(to), v.low);

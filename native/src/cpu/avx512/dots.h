@@ -9,6 +9,7 @@
  *   dot_unsigned               sum += codes 0..255 times four signed codes of x, the same for all outputs
  *   finish_unsigned            the sums as int32
  *   load_wide, dot_wide        the same for signed codes of two k and two int16 of x; only with kWideProducts
+ *   first_dot_wide             dot_wide with a sum that starts here, at 0
  *   code_sums                  of a block of 32 signed codes: those with k % 4 < 2 and the others, of each half
  *
  * With TACHO_UNPACKS_WEIGHTS also what unpacked.h needs:
@@ -44,8 +45,8 @@ constexpr bool kWideProducts = true;
 #endif
 constexpr bool kPairSums = kWideProducts;
 
-/* Panels and rows that a tile of integer products takes at once, kWideRows where they are wide, and the rows that it can
- * take of one panel. */
+/* Panels and rows that a tile of integer products takes at once, kWideRows where they are wide, and the rows that it
+ * can take of one panel. */
 constexpr int kIntPanels = 2;
 constexpr int kIntRows = kTileRows;
 constexpr int kWideRows = kTileRows;
@@ -106,6 +107,10 @@ TACHO_INLINE Ints load_wide(const uint8_t* from) {
 }
 TACHO_INLINE void dot_wide(Ints& sum, const Ints& codes, const void* x) {
     sum = _mm512_add_epi32(sum, _mm512_madd_epi16(codes, broadcast_int(x)));
+}
+
+TACHO_INLINE void first_dot_wide(Ints& sum, const Ints& codes, const void* x) {
+    sum = _mm512_madd_epi16(codes, broadcast_int(x));
 }
 
 /* Sixteen whole numbers of [-128, 127] as bytes. */

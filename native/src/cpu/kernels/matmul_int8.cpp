@@ -122,15 +122,18 @@ struct Tile {
 /* Products of a block of Q8_0, as int16 and as bytes. */
 template <int R, int P>
 TACHO_INLINE void multiply_codes(Tile<WideBlock, R, P>& tile, const uint8_t* const (&block)[P]) {
-    tile.begin_at_zero();
-    TACHO_UNROLL for (int k = 0; k < kQuantBlock; k += 2) {
+    _Pragma("GCC unroll 16") for (int k = 0; k < kQuantBlock; k += 2) {
         Ints codes[P];
         TACHO_UNROLL for (int i = 0; i < P; ++i) {
             codes[i] = load_wide(block[i] + k * kPanelRows);
         }
         TACHO_UNROLL for (int r = 0; r < R; ++r) {
             TACHO_UNROLL for (int i = 0; i < P; ++i) {
-                dot_wide(tile.ints[r][i], codes[i], tile.x[r]->codes + k);
+                if (k == 0) {
+                    first_dot_wide(tile.ints[r][i], codes[i], tile.x[r]->codes);
+                } else {
+                    dot_wide(tile.ints[r][i], codes[i], tile.x[r]->codes + k);
+                }
             }
         }
     }

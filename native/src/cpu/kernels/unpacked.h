@@ -24,8 +24,8 @@ constexpr int64_t kLeastRows = 24;
 constexpr int64_t kBatchBytes = 512 << 10;
 
 /*
- * A block of 32 k of a panel. Measured: kFrom is the number of rows from which unpacking pays, kBlocks how many blocks a
- * stretch has, kRows how many rows a tile.
+ * A block of 32 k of a panel. Measured: kFrom is the number of rows from which unpacking pays, kBlocks how many blocks
+ * a stretch has, kRows how many rows a tile.
  */
 template <class Unit>
 struct Unpacked;
@@ -56,7 +56,7 @@ TACHO_INLINE void add_scaled(float* sums, const Ints (&ints)[R], const float* sc
  */
 template <>
 struct Unpacked<UnitQ8_0> {
-    static constexpr int64_t kFrom = 24;
+    static constexpr int64_t kFrom = 11;
     static constexpr int64_t kBlocks = 16;
     static constexpr int kRows = 4;
 

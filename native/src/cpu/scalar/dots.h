@@ -96,6 +96,7 @@ TACHO_INLINE Ints load_wide(const uint8_t*) {
     return {};
 }
 TACHO_INLINE void dot_wide(Ints&, const Ints&, const void*) {}
+TACHO_INLINE void first_dot_wide(Ints&, const Ints&, const void*) {}
 
 TACHO_INLINE void store_codes(int8_t* to, const Vec& v) {
     for (int i = 0; i < 16; ++i) {
