@@ -1,14 +1,16 @@
 /*
- * How fast a matmul of one row reads its weights from memory, beside a loop that does nothing but read them.
+ * How fast a matmul of one row reads its weights from memory, beside a loop that does nothing but read them; and how
+ * fast one of many rows multiplies.
  *
- *   usage: tacho_weight_bandwidth [-t threads] [-m megabytes] [-r rounds] [-x rows] [-d dtype]... LIBRARY...
+ *   usage: tacho_weight_bandwidth [-t threads] [-m megabytes] [-r rounds] [-x rows] [-n n] [-k k] [-d dtype]...
+ *                                 LIBRARY...
  *
  * dtype: the number of a TACHO_DTYPE_*, all of them if none is given. Each LIBRARY is a build of libtacho to be compared
  * with the others, in turns, so that a change of the machine meets all of them. They must pack weights alike: the first
- * packs for all. Prints the best and the median of the rounds in GB/s.
+ * packs for all. Prints the best and the median of the rounds in GB/s of weights, and the best in GFLOP/s.
  *
- * The weights are [8192][2048] matrices, one behind the other, of which each thread multiplies one half; the threads
- * meet behind each matrix, as they do in a layer.
+ * The weights are [n][k] matrices, [8192][2048] if nothing else is said, one behind the other, of which each thread
+ * multiplies its part; the threads meet behind each matrix, as they do in a layer.
  */
 #include <dlfcn.h>
 #include <sched.h>
@@ -28,10 +30,6 @@
 #include "tacho/tacho.h"
 
 namespace {
-
-constexpr int64_t kRows = 8192;
-constexpr int64_t kColumns = 2048;
-constexpr int64_t kPanels = kRows / 16;
 
 [[noreturn]] void die(const std::string& message) {
     std::fprintf(stderr, "weight_bandwidth: %s\n", message.c_str());
@@ -154,6 +152,8 @@ struct Options {
     int64_t megabytes = 1024;
     int rounds = 9;
     int64_t rows = 1;
+    int64_t n = 8192;
+    int64_t k = 2048;
     std::vector<int32_t> dtypes;
     std::vector<Library> libraries;
 };
@@ -161,10 +161,11 @@ struct Options {
 /* The weights of one type and what is needed to multiply with them. */
 class Weights {
 public:
-    Weights(const Library& library, int32_t dtype, int64_t megabytes, int64_t rows) : library_(library) {
+    Weights(const Library& library, int32_t dtype, const Options& options)
+        : library_(library), rows_(options.rows), n_(options.n), k_(options.k), panels_((n_ + 15) / 16) {
         require(library.isa_resolve(std::getenv("TACHO_MAX_ISA"), &isa_), "isa_resolve");
-        require(library.weight_bytes(isa_, dtype, kRows, kColumns, &matrix_bytes_), "weight_bytes");
-        matrices_ = std::max<int64_t>(1, (megabytes << 20) / matrix_bytes_);
+        require(library.weight_bytes(isa_, dtype, n_, k_, &matrix_bytes_), "weight_bytes");
+        matrices_ = std::max<int64_t>(1, (options.megabytes << 20) / matrix_bytes_);
         void* memory = nullptr;
         require(library.memory_map(bytes(), &memory), "memory_map");
         memory_ = static_cast<uint8_t*>(memory);
@@ -172,17 +173,17 @@ public:
         for (int64_t i = 1; i < matrices_; ++i) {
             std::memcpy(matrix(i), memory_, static_cast<size_t>(matrix_bytes_));
         }
-        make_activations(dtype, rows);
-        y_.resize(static_cast<size_t>(rows * kRows));
+        make_activations(dtype);
+        y_.resize(static_cast<size_t>(rows_ * n_));
         params_ = {};
         params_.struct_size = sizeof params_;
         params_.isa = isa_;
         params_.dtype = dtype;
-        params_.m = rows;
-        params_.n = kRows;
-        params_.k = kColumns;
+        params_.m = rows_;
+        params_.n = n_;
+        params_.k = k_;
         params_.x_row_bytes = row_bytes_;
-        params_.ldy = kRows;
+        params_.ldy = n_;
         params_.x = x_.data();
         params_.y = y_.data();
     }
@@ -192,12 +193,17 @@ public:
 
     int64_t bytes() const { return matrices_ * matrix_bytes_; }
 
+    /* Operations for each byte of weights. */
+    double intensity() const {
+        return 2 * static_cast<double>(rows_ * n_ * k_) / static_cast<double>(matrix_bytes_);
+    }
+
     double multiply(const Library& library, int threads) const {
         const int64_t nanos = Team(threads).run([&](int thread, auto meet) {
             tacho_matmul_params params = params_;
             for (int64_t i = 0; i < matrices_; ++i) {
                 params.w = matrix(i);
-                require(library.matmul(&params, kPanels * thread / threads, kPanels * (thread + 1) / threads, nullptr),
+                require(library.matmul(&params, panels_ * thread / threads, panels_ * (thread + 1) / threads, nullptr),
                         "matmul");
                 meet();
             }
@@ -219,37 +225,41 @@ private:
 
     /* Any finite numbers: the time does not depend on them. */
     void pack(int32_t dtype) {
-        const std::vector<uint8_t> source(static_cast<size_t>(kRows * kColumns * 4), 0x21);
+        const std::vector<uint8_t> source(static_cast<size_t>(n_ * k_ * 4), 0x21);
         tacho_weight_pack_params pack{};
         pack.struct_size = sizeof pack;
         pack.isa = isa_;
         pack.dtype = dtype;
-        pack.n = kRows;
-        pack.k = kColumns;
+        pack.n = n_;
+        pack.k = k_;
         pack.source = source.data();
         pack.packed = memory_;
-        require(library_.weight_pack(&pack, 0, kPanels, nullptr), "weight_pack");
+        require(library_.weight_pack(&pack, 0, panels_, nullptr), "weight_pack");
     }
 
-    void make_activations(int32_t dtype, int64_t rows) {
-        const std::vector<float> x(static_cast<size_t>(rows * kColumns), 0.5F);
+    void make_activations(int32_t dtype) {
+        const std::vector<float> x(static_cast<size_t>(rows_ * k_), 0.5F);
         tacho_activation_pack_params pack{};
         pack.struct_size = sizeof pack;
         pack.isa = isa_;
         require(library_.activation_format(isa_, dtype, &pack.format), "activation_format");
-        require(library_.activation_bytes(isa_, pack.format, kColumns, &row_bytes_), "activation_bytes");
+        require(library_.activation_bytes(isa_, pack.format, k_, &row_bytes_), "activation_bytes");
         row_bytes_ = (row_bytes_ + 63) / 64 * 64;
-        x_.resize(static_cast<size_t>(rows * row_bytes_ / 4));
-        pack.m = rows;
-        pack.k = kColumns;
-        pack.ldx = kColumns;
+        x_.resize(static_cast<size_t>(rows_ * row_bytes_ / 4));
+        pack.m = rows_;
+        pack.k = k_;
+        pack.ldx = k_;
         pack.row_bytes = row_bytes_;
         pack.x = x.data();
         pack.packed = x_.data();
-        require(library_.activation_pack(&pack, 0, kColumns / 32, nullptr), "activation_pack");
+        require(library_.activation_pack(&pack, 0, (k_ + 31) / 32, nullptr), "activation_pack");
     }
 
     const Library& library_;
+    const int64_t rows_;
+    const int64_t n_;
+    const int64_t k_;
+    const int64_t panels_;
     int32_t isa_ = 0;
     int64_t matrix_bytes_ = 0;
     int64_t matrices_ = 0;
@@ -260,15 +270,15 @@ private:
     tacho_matmul_params params_{};
 };
 
-void print(int32_t dtype, const std::string& what, std::vector<double> rates) {
+void print(int32_t dtype, const std::string& what, double intensity, std::vector<double> rates) {
     std::sort(rates.begin(), rates.end());
-    std::printf("dtype %d  best %6.1f  median %6.1f GB/s  %s\n", dtype, rates.back(), rates[rates.size() / 2],
-                what.c_str());
+    std::printf("dtype %2d  best %6.2f  median %6.2f GB/s  best %7.1f GFLOP/s  %s\n", dtype, rates.back(),
+                rates[rates.size() / 2], rates.back() * intensity, what.c_str());
     std::fflush(stdout);
 }
 
 void compare(const Options& options, int32_t dtype) {
-    const Weights weights(options.libraries.front(), dtype, options.megabytes, options.rows);
+    const Weights weights(options.libraries.front(), dtype, options);
     std::vector<std::vector<double>> rates(options.libraries.size() + 1);
     for (int round = 0; round < options.rounds; ++round) {
         rates[0].push_back(weights.read(options.threads));
@@ -276,15 +286,15 @@ void compare(const Options& options, int32_t dtype) {
             rates[i + 1].push_back(weights.multiply(options.libraries[i], options.threads));
         }
     }
-    print(dtype, "reading alone", rates[0]);
+    print(dtype, "reading alone", 0, rates[0]);
     for (size_t i = 0; i < options.libraries.size(); ++i) {
-        print(dtype, options.libraries[i].path, rates[i + 1]);
+        print(dtype, options.libraries[i].path, weights.intensity(), rates[i + 1]);
     }
 }
 
 Options parse(int argc, char** argv) {
     Options options;
-    for (int option; (option = getopt(argc, argv, "t:m:r:x:d:")) != -1;) {
+    for (int option; (option = getopt(argc, argv, "t:m:r:x:n:k:d:")) != -1;) {
         switch (option) {
             case 't':
                 options.threads = std::max(1, std::atoi(optarg));
@@ -297,6 +307,12 @@ Options parse(int argc, char** argv) {
                 break;
             case 'x':
                 options.rows = std::max(1, std::atoi(optarg));
+                break;
+            case 'n':
+                options.n = std::max(1, std::atoi(optarg));
+                break;
+            case 'k':
+                options.k = std::max(1, std::atoi(optarg));
                 break;
             case 'd':
                 options.dtypes.push_back(std::atoi(optarg));

@@ -21,6 +21,7 @@ struct Vec {
 };
 
 constexpr int kTileRows = 6;
+constexpr int kFloatRows = 6;
 constexpr bool kFollowsStreams = false;
 constexpr int tile_panels(int rows) {
     return rows == 1 ? 4 : rows == 2 ? 2 : 1;
@@ -134,6 +135,10 @@ TACHO_INLINE Vec div(const Vec& a, const Vec& b) {
 }
 TACHO_INLINE Vec fma(const Vec& a, const Vec& b, const Vec& c) {
     return {_mm256_fmadd_ps(a.low, b.low, c.low), _mm256_fmadd_ps(a.high, b.high, c.high)};
+}
+TACHO_INLINE void add_product(Vec& sum, const Vec& a, const Vec& b) {
+    __asm__("vfmadd231ps %2, %1, %0" : "+x"(sum.low) : "x"(a.low), "x"(b.low));
+    __asm__("vfmadd231ps %2, %1, %0" : "+x"(sum.high) : "x"(a.high), "x"(b.high));
 }
 TACHO_INLINE Vec max(const Vec& a, const Vec& b) {
     return {_mm256_max_ps(a.low, b.low), _mm256_max_ps(a.high, b.high)};

@@ -6,10 +6,14 @@
  *   load_partial, ...     the first `count`; memory past them is not touched, missing lanes are 0
  *   load_int8, ..nibbles  codes of Q8_0 and Q4_0, the latter less 8
  *   fma                   a * b + c
+ *   add_product           sum += a * b, as one fma
  *   max, min              the second operand if one is NaN
  *   scale_pow2            a * 2^n for a whole n; goes to infinity, denormals and 0 as a float does
  *   keep_lanes            v in lanes [first, last), `other` elsewhere
  *   sum_lanes, max_lane   over halves, always in the same order
+ *   kTileRows             rows of x that a tile of many rows takes
+ *   kFloatRows            the same where a tile has no sums but those of floats. Eight are what a cache of eight ways
+ *                         holds of rows that lie a multiple of 4 KiB apart
  *   tile_panels           panels of 16 columns that a tile of so many rows takes at once, so that its sums, weights and
  *                         one x fit the registers and few rows still have independent chains
  *   kFollowsStreams       whether the processor fetches what is read from end to end by itself, as fast as memory gives:
@@ -45,6 +49,7 @@ namespace {
 using Vec = __m512;
 
 constexpr int kTileRows = 6;
+constexpr int kFloatRows = 8;
 constexpr bool kFollowsStreams = true;
 constexpr int tile_panels(int rows) {
     return rows <= 3 ? 4 : 2;
@@ -159,6 +164,10 @@ TACHO_INLINE Vec div(Vec a, Vec b) {
 }
 TACHO_INLINE Vec fma(Vec a, Vec b, Vec c) {
     return _mm512_fmadd_ps(a, b, c);
+}
+/* Written out: what GCC 12 makes of many intrinsics in a loop, it spills, or reads a broadcast number for each of them. */
+TACHO_INLINE void add_product(Vec& sum, Vec a, Vec b) {
+    __asm__("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
 }
 TACHO_INLINE Vec max(Vec a, Vec b) {
     return _mm512_max_ps(a, b);

@@ -13,6 +13,9 @@ namespace {
 
 constexpr int64_t kRun = 256;
 
+/* A function of its own: among the tiles of all other shapes GCC 12 runs out of registers. */
+#define TACHO_APART __attribute__((noinline))
+
 /* How far ahead the weights are fetched, in bytes of a panel; not for a single row that reads one panel as a stream. */
 constexpr int64_t kAhead = 1024;
 template <int R>
@@ -44,11 +47,11 @@ TACHO_INLINE void sum_runs(const tacho_matmul_params& p, int64_t row, int64_t pa
 
 template <class Element>
 struct FloatTile {
-    static constexpr int kFewRows = kTileRows;
+    static constexpr int kFewRows = kFloatRows;
     static constexpr int panels(int rows, bool few) { return few && kFollowsStreams && rows == 1 ? 1 : tile_panels(rows); }
 
     template <int R, int P>
-    static void run(const tacho_matmul_params& p, int64_t row, int64_t panel, bool first) {
+    TACHO_APART static void run(const tacho_matmul_params& p, int64_t row, int64_t panel, bool first) {
         const Element* w[P];
         const float* x[R];
         TACHO_UNROLL for (int i = 0; i < P; ++i) {
@@ -78,11 +81,11 @@ struct FloatTile {
 #if TACHO_BFLOAT_PRODUCTS
 /* Two k at a time: products of bfloats are exact, and are added to a float. */
 struct BFloatTile {
-    static constexpr int kFewRows = kTileRows;
+    static constexpr int kFewRows = kFloatRows;
     static constexpr int panels(int rows, bool few) { return few && kFollowsStreams && rows == 1 ? 1 : tile_panels(rows); }
 
     template <int R, int P>
-    static void run(const tacho_matmul_params& p, int64_t row, int64_t panel, bool first) {
+    TACHO_APART static void run(const tacho_matmul_params& p, int64_t row, int64_t panel, bool first) {
         const BFloatPair* w[P];
         const BFloatPair* x[R];
         TACHO_UNROLL for (int i = 0; i < P; ++i) {
@@ -121,11 +124,11 @@ using BFloatTile = FloatTile<BFloat>;
 void matmul(const tacho_matmul_params& p, int64_t begin, int64_t end) {
     switch (p.dtype) {
         case TACHO_DTYPE_F32:
-            return multiply_tiles<FloatTile<float>>(p, begin, end);
+            return multiply_tiles<FloatTile<float>, kFloatRows>(p, begin, end);
         case TACHO_DTYPE_F16:
-            return multiply_tiles<FloatTile<Half>>(p, begin, end);
+            return multiply_tiles<FloatTile<Half>, kFloatRows>(p, begin, end);
         case TACHO_DTYPE_BF16:
-            return multiply_tiles<BFloatTile>(p, begin, end);
+            return multiply_tiles<BFloatTile, kFloatRows>(p, begin, end);
         default:
             return matmul_int8(p, begin, end);
     }

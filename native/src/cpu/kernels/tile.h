@@ -40,7 +40,7 @@ TACHO_INLINE void multiply_step(Vec (&sum)[R][P], const Vec (&weight)[P], const 
     TACHO_UNROLL for (int r = 0; r < R; ++r) {
         const Vec factor = broadcast(x[r][k]);
         TACHO_UNROLL for (int p = 0; p < P; ++p) {
-            sum[r][p] = fma(factor, weight[p], sum[r][p]);
+            add_product(sum[r][p], factor, weight[p]);
         }
     }
 }

@@ -22,6 +22,7 @@ struct Vec {
 };
 
 constexpr int kTileRows = 4;
+constexpr int kFloatRows = 4;
 constexpr bool kFollowsStreams = false;
 constexpr int tile_panels(int) {
     return 1;
@@ -139,6 +140,9 @@ TACHO_INLINE Vec div(const Vec& a, const Vec& b) {
 }
 TACHO_INLINE Vec fma(const Vec& a, const Vec& b, const Vec& c) {
     TACHO_EACH_LANE(a.lane[i] * b.lane[i] + c.lane[i]);
+}
+TACHO_INLINE void add_product(Vec& sum, const Vec& a, const Vec& b) {
+    sum = fma(a, b, sum);
 }
 TACHO_INLINE Vec max(const Vec& a, const Vec& b) {
     TACHO_EACH_LANE(a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]);
