@@ -22,6 +22,7 @@ struct Vec {
 
 constexpr int kTileRows = 6;
 constexpr int kFloatRows = 6;
+constexpr bool kConvertsRuns = false;
 constexpr bool kFollowsStreams = false;
 constexpr int tile_panels(int rows) {
     return rows == 1 ? 4 : rows == 2 ? 2 : 1;

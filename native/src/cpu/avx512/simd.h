@@ -16,6 +16,9 @@
  *                         holds of rows that lie a multiple of 4 KiB apart
  *   tile_panels           panels of 16 columns that a tile of so many rows takes at once, so that its sums, weights and
  *                         one x fit the registers and few rows still have independent chains
+ *   kConvertsRuns         whether widening weights of two bytes costs products of floats, so that with many rows it is
+ *                         done once for all tiles (matmul_many.h). On Zen 4 registers of 64 bytes cost that, those of 32
+ *                         bytes nothing
  *   kFollowsStreams       whether the processor fetches what is read from end to end by itself, as fast as memory gives:
  *                         then a matmul of one row does without requests of its own. On Zen 4 it does (measured with
  *                         bench/weight_bandwidth), on Zen 3, for which AVX2 stands, requests win
@@ -50,6 +53,7 @@ using Vec = __m512;
 
 constexpr int kTileRows = 6;
 constexpr int kFloatRows = 8;
+constexpr bool kConvertsRuns = true;
 constexpr bool kFollowsStreams = true;
 constexpr int tile_panels(int rows) {
     return rows <= 3 ? 4 : 2;

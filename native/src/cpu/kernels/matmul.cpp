@@ -1,20 +1,15 @@
 /*
  * Matmul with weights of floats, and the choice of the matmul for a type.
  *
- * The k of an output is summed in runs of 256 that are then added up: one chain over all of k would lose about four
+ * The k of an output is summed in runs of kRun that are then added up: one chain over all of k would lose about four
  * times as much at k = 4096.
  */
-#include "matmul.h"
+#include "matmul_many.h"
 
 namespace tacho {
 namespace TACHO_ISA_NAMESPACE {
 
 namespace {
-
-constexpr int64_t kRun = 256;
-
-/* A function of its own: among the tiles of all other shapes GCC 12 runs out of registers. */
-#define TACHO_APART __attribute__((noinline))
 
 /* How far ahead the weights are fetched, in bytes of a panel; not for a single row that reads one panel as a stream. */
 constexpr int64_t kAhead = 1024;
@@ -115,8 +110,21 @@ struct BFloatTile {
         });
     }
 };
-#else
-using BFloatTile = FloatTile<BFloat>;
+#endif
+
+template <class Element>
+void multiply(const Element*, const tacho_matmul_params& p, int64_t begin, int64_t end) {
+    if constexpr (kConvertsRuns && sizeof(Element) < sizeof(float)) {
+        if (p.m >= kManyRows) {
+            return multiply_many<Element>(p, begin, end);
+        }
+    }
+    multiply_tiles<FloatTile<Element>, kFloatRows>(p, begin, end);
+}
+#if TACHO_BFLOAT_PRODUCTS
+void multiply(const BFloatPair*, const tacho_matmul_params& p, int64_t begin, int64_t end) {
+    multiply_tiles<BFloatTile, kFloatRows>(p, begin, end);
+}
 #endif
 
 }  // namespace
@@ -124,11 +132,11 @@ using BFloatTile = FloatTile<BFloat>;
 void matmul(const tacho_matmul_params& p, int64_t begin, int64_t end) {
     switch (p.dtype) {
         case TACHO_DTYPE_F32:
-            return multiply_tiles<FloatTile<float>, kFloatRows>(p, begin, end);
+            return multiply(static_cast<const float*>(nullptr), p, begin, end);
         case TACHO_DTYPE_F16:
-            return multiply_tiles<FloatTile<Half>, kFloatRows>(p, begin, end);
+            return multiply(static_cast<const Half*>(nullptr), p, begin, end);
         case TACHO_DTYPE_BF16:
-            return multiply_tiles<BFloatTile, kFloatRows>(p, begin, end);
+            return multiply(static_cast<const BFloatUnit*>(nullptr), p, begin, end);
         default:
             return matmul_int8(p, begin, end);
     }

@@ -14,6 +14,8 @@
 
 /* Arrays of vectors stay in registers only where every loop over them is unrolled. */
 #define TACHO_UNROLL _Pragma("GCC unroll 8")
+/* A function of its own: among the tiles of all other shapes GCC 12 runs out of registers. */
+#define TACHO_APART __attribute__((noinline))
 
 namespace tacho {
 namespace TACHO_ISA_NAMESPACE {
@@ -34,13 +36,17 @@ TACHO_INLINE void clear(Vec (&sum)[R][P]) {
     }
 }
 
-/* sum += x * one step of the panels. */
+/* sum += x * one step of the panels. A single row waits for memory: its weights need no registers of their own. */
 template <int R, int P>
 TACHO_INLINE void multiply_step(Vec (&sum)[R][P], const Vec (&weight)[P], const float* const (&x)[R], int64_t k) {
     TACHO_UNROLL for (int r = 0; r < R; ++r) {
         const Vec factor = broadcast(x[r][k]);
         TACHO_UNROLL for (int p = 0; p < P; ++p) {
-            add_product(sum[r][p], factor, weight[p]);
+            if constexpr (R == 1) {
+                sum[r][p] = fma(factor, weight[p], sum[r][p]);
+            } else {
+                add_product(sum[r][p], factor, weight[p]);
+            }
         }
     }
 }

@@ -23,6 +23,7 @@ struct Vec {
 
 constexpr int kTileRows = 4;
 constexpr int kFloatRows = 4;
+constexpr bool kConvertsRuns = false;
 constexpr bool kFollowsStreams = false;
 constexpr int tile_panels(int) {
     return 1;
