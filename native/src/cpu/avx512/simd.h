@@ -17,8 +17,8 @@
  *   tile_panels           panels of 16 columns that a tile of so many rows takes at once, so that its sums, weights and
  *                         one x fit the registers and few rows still have independent chains
  *   kConvertsRuns         whether widening weights of two bytes costs products of floats, so that with many rows it is
- *                         done once for all tiles (matmul_many.h). On Zen 4 registers of 64 bytes cost that, those of 32
- *                         bytes nothing
+ *                         done once for all tiles (matmul_many.h). On Zen 4 it does in registers of 64 bytes, not in
+ *                         those of 32
  *   kFollowsStreams       whether the processor fetches what is read from end to end by itself, as fast as memory gives:
  *                         then a matmul of one row does without requests of its own. On Zen 4 it does (measured with
  *                         bench/weight_bandwidth), on Zen 3, for which AVX2 stands, requests win
@@ -169,7 +169,7 @@ TACHO_INLINE Vec div(Vec a, Vec b) {
 TACHO_INLINE Vec fma(Vec a, Vec b, Vec c) {
     return _mm512_fmadd_ps(a, b, c);
 }
-/* Written out: what GCC 12 makes of many intrinsics in a loop, it spills, or reads a broadcast number for each of them. */
+/* Written out: GCC 12 spills sums of many intrinsics, or reads the number to broadcast once for each of them. */
 TACHO_INLINE void add_product(Vec& sum, Vec a, Vec b) {
     __asm__("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
 }
