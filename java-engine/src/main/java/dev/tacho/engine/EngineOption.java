@@ -254,7 +254,7 @@ public enum EngineOption {
       "log-waiting-after",
       Type.DURATION,
       "30s",
-      "the log says why, when the first request in the queue has waited so long; 0 for never"),
+      "the log says why, when a request has waited so long, and if many are preempted in that time; 0 for never"),
   /** Size of a KV block. */
   BLOCK_SIZE("block-size", Type.WORD, "16", "tokens of a KV block; this build has 16 only", "16");
 

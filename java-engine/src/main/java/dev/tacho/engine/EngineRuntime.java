@@ -20,6 +20,8 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -30,6 +32,9 @@ import org.slf4j.LoggerFactory;
  */
 final class EngineRuntime {
   private static final Logger LOG = LoggerFactory.getLogger(EngineRuntime.class);
+  /** How often it is asked whether a request has waited long. */
+  private static final Duration LOOK = Duration.ofSeconds(1);
+
   private static final AtomicInteger ENGINES = new AtomicInteger();
 
   private final EngineParts parts;
@@ -39,6 +44,8 @@ final class EngineRuntime {
   private final Inbox inbox = new Inbox();
   private final AdmissionGate gate;
   private final Scheduler scheduler;
+  // Engine thread.
+  private final PreemptionWatch preemptions;
   private final EngineLoop loop;
   private final Thread engineThread;
   private final Thread outputThread;
@@ -57,7 +64,7 @@ final class EngineRuntime {
    * @param requestIds ids of the requests that are not finished
    * @param speculation how drafts are made; null for none
    * @param mailboxLimits when a reader counts as slow
-   * @param logWaitingAfter after what time in the queue the log says why; 0 for never
+   * @param logWaitingAfter after what time in the queue the log says why, and how often at most; 0 for never
    */
   record Shared(
       RequestIntake intake,
@@ -99,6 +106,7 @@ final class EngineRuntime {
           new EventRecorder(
               metrics.engineWriter(), metrics.counters(), requests, load, parts.slidingWindow(), recording);
       recorder.watchResidency(parts.pool());
+      preemptions = recorder.preemptions();
       scheduler = new Scheduler(parts.schedulerConfig(), parts.pool(), recorder);
       OutputQueue queue = new OutputQueue();
       NgramProposer proposer = shared.proposer(info().maxModelLen());
@@ -132,15 +140,16 @@ final class EngineRuntime {
     states.enter(EngineState.RUNNING);
     outputThread.start();
     engineThread.start();
-    if (!shared.logWaitingAfter().isZero()) {
-      LongWait longWait =
-          new LongWait(
-              shared.logWaitingAfter(),
-              closed,
-              () -> longWait(shared.logWaitingAfter()),
-              line -> LOG.warn("engine {}: {}", info().modelName(), line));
-      Thread.ofVirtual().name("tacho-waiting-" + info().modelName()).start(longWait);
+    Duration limit = shared.logWaitingAfter();
+    if (!limit.isZero()) {
+      watch("tacho-waiting-", limit.compareTo(LOOK) < 0 ? limit : LOOK, limit, () -> longWait(limit));
+      watch("tacho-preempted-", limit, limit, this::repeatedPreemptions);
     }
+  }
+
+  private void watch(String name, Duration look, Duration rest, Supplier<@Nullable String> question) {
+    Consumer<String> log = line -> LOG.warn("engine {}: {}", info().modelName(), line);
+    Thread.ofVirtual().name(name + info().modelName()).start(new EngineWatch(look, rest, closed, question, log));
   }
 
   private static EngineMetricsSource join(EngineMetricsOptions options) {
@@ -291,12 +300,20 @@ final class EngineRuntime {
         : Optional.of(ask((scheduler, nanos) -> new RequestExplainer(scheduler, generation).explain()));
   }
 
-  /** Why requests wait, if the first in the queue has waited so long, else null. */
+  /** Why requests wait, if one of them has waited so long, else null. */
   @Nullable String longWait(Duration limit) {
     if (unfinished() == 0) {
       return null;
     }
     return ask((scheduler, nanos) -> Optional.ofNullable(LongWait.describe(scheduler, nanos, limit))).orElse(null);
+  }
+
+  /** That sequences were preempted again and again since this was asked before, else null. */
+  @Nullable String repeatedPreemptions() {
+    if (unfinished() == 0) {
+      return null;
+    }
+    return ask((scheduler, nanos) -> Optional.ofNullable(preemptions.look(scheduler, nanos))).orElse(null);
   }
 
   /** See {@link Engine#resetPrefixCache}. */

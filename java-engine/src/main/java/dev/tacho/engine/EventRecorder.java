@@ -29,6 +29,7 @@ final class EventRecorder implements SchedulerListener {
   private final EngineLoad load;
   private final Options options;
   private final @Nullable StepDetails details;
+  private final PreemptionWatch preemptions = new PreemptionWatch();
   private final ResidencySampler.Evictions evictions;
   private @Nullable ResidencySampler residency;
   // Two steps may be planned at a time: the place of a step is its number's parity.
@@ -84,6 +85,11 @@ final class EventRecorder implements SchedulerListener {
     }
   }
 
+  /** What is counted of preemptions for the log. Engine thread. */
+  PreemptionWatch preemptions() {
+    return preemptions;
+  }
+
   private static EngineCounter[] finishedCounters() {
     EngineCounter[] byReason = new EngineCounter[FinishReason.values().length];
     byReason[FinishReason.STOP.id()] = EngineCounter.FINISHED_STOP;
@@ -102,6 +108,7 @@ final class EventRecorder implements SchedulerListener {
     commit(scheduler);
     StepShape shape = shapes[place(plan)];
     scheduleNanos[place(plan)] = nanos;
+    preemptions.planned(plan.numSequences());
     shape.reset();
     for (int i = 0; i < plan.numSequences(); i++) {
       boolean isNew = requests.record(plan.sequence(i)).enterStep();
@@ -174,6 +181,7 @@ final class EventRecorder implements SchedulerListener {
   public void preempted(Sequence sequence, long nanos) {
     events.preempted(sequence.slot(), sequence.generation(), nanos);
     counters.addAsOnlyWriter(EngineCounter.PREEMPTIONS, 1);
+    preemptions.preempted(requests.record(sequence), nanos);
     changed = true;
   }
 

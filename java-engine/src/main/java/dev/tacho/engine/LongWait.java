@@ -2,68 +2,26 @@ package dev.tacho.engine;
 
 import dev.tacho.engine.scheduler.Scheduler;
 import dev.tacho.engine.scheduler.Sequence;
+import dev.tacho.engine.scheduler.SequenceState;
 import java.time.Duration;
-import java.util.concurrent.CountDownLatch;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
-import java.util.function.Consumer;
-import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/**
- * Says in the log why requests wait, when the first in the queue has waited long; again as long as it does, once each
- * such time. Runs on a thread of its own: it asks the engine thread between two steps, which logs nothing itself, and
- * only if requests are there.
- */
-final class LongWait implements Runnable {
-  private final Duration limit;
-  private final CountDownLatch end;
-  private final Supplier<@Nullable String> question;
-  private final Consumer<String> log;
+/** Says why requests wait, when one of them has waited long. Engine thread, between two steps. */
+final class LongWait {
+  private LongWait() {}
 
   /**
-   * @param limit what counts as long, above 0
-   * @param end opens when the engine has been closed
-   * @param question gives what {@link #describe} gave on the engine thread
-   * @param log takes a line
-   */
-  LongWait(Duration limit, CountDownLatch end, Supplier<@Nullable String> question, Consumer<String> log) {
-    this.limit = limit;
-    this.end = end;
-    this.question = question;
-    this.log = log;
-  }
-
-  @Override
-  public void run() {
-    try {
-      while (!end.await(limit.toNanos(), TimeUnit.NANOSECONDS)) {
-        String line = question.get();
-        if (line != null) {
-          log.accept(line);
-        }
-      }
-    } catch (EngineException e) {
-      // The engine has been closed or is dead, and has said so itself.
-      return;
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-    }
-  }
-
-  /**
-   * A line about the first in the queue; null if it has not waited that long. Engine thread.
+   * A line about the one that has waited longest since it was last put into the queue; null if that is not long.
    *
-   * @param scheduler of the engine, between two steps
+   * @param scheduler of the engine
    * @param nanos now
    * @param limit what counts as long
    */
   static @Nullable String describe(Scheduler scheduler, long nanos, Duration limit) {
-    Sequence first = scheduler.nextWaiting();
-    if (first == null) {
-      return null;
-    }
-    long waited = nanos - first.waitingSinceNanos();
-    if (waited < limit.toNanos()) {
+    Sequence longest = scheduler.longestWaiting();
+    if (longest == null || nanos - longest.waitingSinceNanos() < limit.toNanos()) {
       return null;
     }
     int deferred = scheduler.numDeferred();
@@ -73,10 +31,47 @@ final class LongWait implements Runnable {
         + (scheduler.numWaiting() + deferred)
         + (deferred == 0 ? "" : " (" + deferred + " deferred)")
         + ". Request "
-        + first.requestId()
-        + ", the first in the queue, has waited "
-        + TimeUnit.NANOSECONDS.toSeconds(waited)
-        + " s: "
-        + RequestExplainer.whyWaiting(scheduler, first, 1);
+        + longest.requestId()
+        + placeAndReason(scheduler, longest, waited(longest, nanos));
+  }
+
+  private static String waited(Sequence sequence, long nanos) {
+    String now = " has waited " + seconds(nanos - sequence.waitingSinceNanos());
+    int preemptions = sequence.numPreemptions();
+    return preemptions == 0
+        ? now
+        : now
+            + " ("
+            + seconds(sequence.waitedNanos(nanos))
+            + " altogether, preempted "
+            + (preemptions == 1 ? "once)" : preemptions + " times)");
+  }
+
+  /** What keeps it from being admitted; if it stands behind another, what keeps that one. */
+  private static String placeAndReason(Scheduler scheduler, Sequence sequence, String waited) {
+    List<Sequence> queue = scheduler.waiting();
+    int position = queue.indexOf(sequence) + 1;
+    int first = 0;
+    while (first < position - 1 && queue.get(first).state() == SequenceState.BLOCKED) {
+      first++;
+    }
+    if (first == position - 1 || sequence.state() == SequenceState.BLOCKED) {
+      return (position == 1 ? ", the first in the queue," : "")
+          + waited
+          + ": "
+          + RequestExplainer.whyWaiting(scheduler, sequence, 1);
+    }
+    Sequence ahead = queue.get(first);
+    return waited
+        + " behind "
+        + (position - 1)
+        + " in the queue, first of them request "
+        + ahead.requestId()
+        + ": "
+        + RequestExplainer.whyWaiting(scheduler, ahead, 1);
+  }
+
+  private static String seconds(long nanos) {
+    return TimeUnit.NANOSECONDS.toSeconds(nanos) + " s";
   }
 }

@@ -25,6 +25,7 @@ final class RequestRecord {
   private int cachedTokens;
   private boolean computedBefore;
   private boolean live;
+  private int preemptionWindow;
 
   // What the admission gate has been given back; by whoever ends it.
   private final AtomicBoolean prefilled = new AtomicBoolean();
@@ -112,6 +113,13 @@ final class RequestRecord {
   boolean enterStep() {
     boolean first = !computedBefore;
     computedBefore = true;
+    return first;
+  }
+
+  /** True the first time in a window that it is preempted. */
+  boolean enterPreemptionWindow(int window) {
+    boolean first = preemptionWindow != window;
+    preemptionWindow = window;
     return first;
   }
 

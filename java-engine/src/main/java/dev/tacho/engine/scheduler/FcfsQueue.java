@@ -40,6 +40,22 @@ final class FcfsQueue implements WaitingQueue {
   }
 
   @Override
+  public @Nullable Sequence longestWaiting(int look) {
+    Sequence longest = null;
+    int seen = 0;
+    for (Sequence s = list.first(); s != null && seen < look; s = s.next, seen++) {
+      if (longest == null || s.waitingSinceNanos - longest.waitingSinceNanos < 0) {
+        longest = s;
+      }
+      if (s.state != SequenceState.PREEMPTED) {
+        // Those behind it came later.
+        break;
+      }
+    }
+    return longest;
+  }
+
+  @Override
   public int size() {
     return list.size();
   }

@@ -76,6 +76,17 @@ final class PriorityHeap implements WaitingQueue {
   }
 
   @Override
+  public @Nullable Sequence longestWaiting(int look) {
+    Sequence longest = null;
+    for (int i = 0; i < Math.min(size, look); i++) {
+      if (longest == null || heap[i].waitingSinceNanos - longest.waitingSinceNanos < 0) {
+        longest = heap[i];
+      }
+    }
+    return longest;
+  }
+
+  @Override
   public int size() {
     return size + passedOver.size();
   }

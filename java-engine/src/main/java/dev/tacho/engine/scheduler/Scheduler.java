@@ -25,6 +25,9 @@ import org.jspecify.annotations.Nullable;
  * allocates nothing; counts are kept, never recounted.
  */
 public final class Scheduler {
+  /** Waiting sequences that a question about all of them looks at. */
+  private static final int LOOK = 1024;
+
   private final SchedulerConfig config;
   private final KvBlockPool pool;
   private final BlockAllocator blocks;
@@ -118,9 +121,12 @@ public final class Scheduler {
     return running.toList();
   }
 
-  /** The sequence that the next step looks at first among the waiting ones; null if none waits. Between two steps. */
-  public @Nullable Sequence nextWaiting() {
-    return waiting.peek();
+  /**
+   * The waiting sequence whose present wait is the longest; null if none waits. Of a long queue only the first
+   * {@value #LOOK} or so are compared, which misses none but by priority. Between two steps.
+   */
+  public @Nullable Sequence longestWaiting() {
+    return waiting.longestWaiting(LOOK);
   }
 
   /** Waiting sequences, next first; a copy, for tests and questions. */

@@ -52,8 +52,9 @@ public final class Sequence {
   // What a blocked sequence lacked is there; the planner has not come to it yet.
   boolean unblocked;
   int numPreemptions;
-  // When it entered the queue the last time.
+  // When it entered the queue the last time, and the sum of its waits before that.
   long waitingSinceNanos;
+  long waitedBeforeNanos;
   int cachedTokens;
   int stopTokenId = NO_STOP_TOKEN;
   @Nullable FinishReason finishReason;
@@ -210,6 +211,11 @@ public final class Sequence {
     return progress.computedTokens;
   }
 
+  /** Leading tokens whose keys and values are in the KV cache, as far as the output of steps has been processed. */
+  public int processedTokens() {
+    return progress.computedTokens - (progress.inFlightTokens - progress.staleTokens);
+  }
+
   /** Tokens scheduled in steps whose output has not been processed. */
   public int inFlightTokens() {
     return progress.inFlightTokens;
@@ -228,6 +234,11 @@ public final class Sequence {
   /** When it entered the queue: for the first time, or again after a preemption. */
   public long waitingSinceNanos() {
     return waitingSinceNanos;
+  }
+
+  /** How long a waiting sequence has waited altogether: now, and each time before it ran. */
+  public long waitedNanos(long nanos) {
+    return waitedBeforeNanos + (nanos - waitingSinceNanos);
   }
 
   /** How often it lost its blocks to another sequence. */

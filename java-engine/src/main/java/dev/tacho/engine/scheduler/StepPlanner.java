@@ -272,6 +272,7 @@ final class StepPlanner {
       listener.prefixCacheQueried(s, s.length(), hits, s.state == SequenceState.PREEMPTED);
     }
     remove(s);
+    s.waitedBeforeNanos = s.waitedNanos(nanos);
     SequenceProgress progress = s.progress();
     progress.reserve(Math.min(progress.fullLength, progress.promptLength + RESERVED_TOKENS), pool.blockTokens());
     running.add(s);

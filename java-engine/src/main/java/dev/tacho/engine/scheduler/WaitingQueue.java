@@ -26,6 +26,9 @@ interface WaitingQueue {
   /** Takes a sequence out, wherever it stands. */
   void remove(Sequence sequence);
 
+  /** The one that entered last the longest time ago, of the first {@code look} at least; null if it is empty. */
+  @Nullable Sequence longestWaiting(int look);
+
   /** Sequences in it, those passed over included. */
   int size();
 

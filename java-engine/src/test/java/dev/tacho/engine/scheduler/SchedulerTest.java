@@ -412,7 +412,7 @@ class SchedulerTest {
       assertThat(w.scheduler.numWaiting()).isEqualTo(1000);
       assertThat(w.scheduler.numDeferred()).isZero();
       assertThat(w.scheduler.hasUnfinished()).isTrue();
-      assertThat(w.scheduler.nextWaiting()).isSameAs(first);
+      assertThat(w.scheduler.longestWaiting()).isSameAs(first);
     }
     first.next = second;
     w.add(request("last", 5, 2));

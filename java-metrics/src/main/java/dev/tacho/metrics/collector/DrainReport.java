@@ -11,7 +11,7 @@ package dev.tacho.metrics.collector;
  * @param drainNanos time spent in draining
  * @param lastStepNanos when the last step that was read built its outputs, or {@link #NONE}
  * @param longestRunningNanos when the open sequence that was scheduled first was scheduled, or {@link #NONE}
- * @param longestWaitingNanos when the sequence was queued that waits longest for its first step, or {@link #NONE}
+ * @param longestWaitingNanos since when the sequence waits whose present wait is the longest, or {@link #NONE}
  */
 public record DrainReport(long nanos, long ringFull, long eventsLost, long restarts, long events, long drainNanos,
     long lastStepNanos, long longestRunningNanos, long longestWaitingNanos) {

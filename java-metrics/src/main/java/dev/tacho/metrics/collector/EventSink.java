@@ -112,9 +112,7 @@ final class EventSink {
       }
       case SCHEDULED -> timelines.scheduled(record.slot(), record.generation(), record.nanos());
       case PREEMPTED -> {
-        RequestTimeline timeline = timelines.find(record.slot(), record.generation());
-        if (timeline != null) {
-          timeline.preempted();
+        if (timelines.preempted(record.slot(), record.generation(), record.nanos()) != null) {
           iteration.addPreemption();
         }
       }
@@ -173,10 +171,10 @@ final class EventSink {
     return lastStepNanos;
   }
 
-  /** When the sequence that has waited longest for its first step was queued, or {@link DrainReport#NONE}. */
+  /** Since when the sequence waits whose present wait is the longest, or {@link DrainReport#NONE}. */
   long longestWaitingNanos() {
     RequestTimeline timeline = timelines.longestWaiting();
-    return timeline == null ? DrainReport.NONE : timeline.queuedNanos();
+    return timeline == null ? DrainReport.NONE : timeline.waitingSinceNanos();
   }
 
   /** When the open sequence that was scheduled first was scheduled, or {@link DrainReport#NONE}. */

@@ -12,8 +12,9 @@ import org.jspecify.annotations.Nullable;
 final class TimelineTable {
   private @Nullable Entry[] slots = new @Nullable Entry[64];
   private int size;
-  private final Entry waiting = new Entry(0, new RequestTimeline(0, 0, 0, 0, 0, 1, null));
-  private final Entry running = new Entry(0, waiting.timeline);
+  // Each begins and ends with a link of its own.
+  private final Link waiting = new Link(new RequestTimeline(0, 0, 0, 0, 0, 1, null));
+  private final Link scheduled = new Link(waiting.timeline);
 
   @Nullable RequestTimeline find(int slot, int generation) {
     Entry entry = entry(slot, generation);
@@ -28,7 +29,7 @@ final class TimelineTable {
     Entry before = slots[slot];
     Entry added = new Entry(generation, timeline);
     slots[slot] = added;
-    added.putBefore(waiting);
+    added.waiting.putBefore(waiting);
     if (before == null) {
       size++;
       return null;
@@ -43,11 +44,23 @@ final class TimelineTable {
     if (entry == null) {
       return null;
     }
+    entry.waiting.takeOut();
     if (!entry.timeline.isScheduled()) {
-      entry.takeOut();
-      entry.putBefore(running);
+      entry.scheduled.putBefore(scheduled);
     }
     entry.timeline.scheduled(nanos);
+    return entry.timeline;
+  }
+
+  /** A sequence lost its place and waits again. Returns its timeline, or null if it is unknown. */
+  @Nullable RequestTimeline preempted(int slot, int generation, long nanos) {
+    Entry entry = entry(slot, generation);
+    if (entry == null) {
+      return null;
+    }
+    entry.waiting.takeOut();
+    entry.waiting.putBefore(waiting);
+    entry.timeline.preempted(nanos);
     return entry.timeline;
   }
 
@@ -63,14 +76,14 @@ final class TimelineTable {
     return entry.timeline;
   }
 
-  /** The sequence that was queued first of those never scheduled, or null. */
+  /** The sequence whose present wait in the queue is the longest, or null. */
   @Nullable RequestTimeline longestWaiting() {
     return waiting.next == waiting ? null : waiting.next.timeline;
   }
 
   /** The sequence that was scheduled first of those open, or null. */
   @Nullable RequestTimeline longestRunning() {
-    return running.next == running ? null : running.next.timeline;
+    return scheduled.next == scheduled ? null : scheduled.next.timeline;
   }
 
   int size() {
@@ -82,20 +95,38 @@ final class TimelineTable {
     return entry != null && entry.generation == generation ? entry : null;
   }
 
-  /** A timeline in a list that begins and ends with an entry of its own. */
+  /** A timeline and its places in the two lists. */
   private static final class Entry {
     final int generation;
     final RequestTimeline timeline;
-    Entry previous = this;
-    Entry next = this;
+    final Link waiting;
+    final Link scheduled;
 
     Entry(int generation, RequestTimeline timeline) {
       this.generation = generation;
       this.timeline = timeline;
+      waiting = new Link(timeline);
+      scheduled = new Link(timeline);
     }
 
-    /** Puts it at the end of the list of {@code head}. */
-    void putBefore(Entry head) {
+    void takeOut() {
+      waiting.takeOut();
+      scheduled.takeOut();
+    }
+  }
+
+  /** A timeline's place in a list; one that is in none is linked to itself. */
+  private static final class Link {
+    final RequestTimeline timeline;
+    Link previous = this;
+    Link next = this;
+
+    Link(RequestTimeline timeline) {
+      this.timeline = timeline;
+    }
+
+    /** Puts it, from no list, at the end of the list of {@code head}. */
+    void putBefore(Link head) {
       previous = head.previous;
       next = head;
       previous.next = this;
@@ -105,6 +136,8 @@ final class TimelineTable {
     void takeOut() {
       previous.next = next;
       next.previous = previous;
+      previous = this;
+      next = this;
     }
   }
 }

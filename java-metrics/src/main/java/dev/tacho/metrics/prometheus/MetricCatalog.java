@@ -179,7 +179,7 @@ public final class MetricCatalog {
       .help("Time since the first step of the open sequence that was scheduled first; 0 if there is none.");
   static final MetricFamily OLDEST_WAITING = TABLE.gauge("tacho:oldest_waiting_seconds").unit("seconds")
       .asks(Question.QUEUE).moves(Moment.DRAIN)
-      .help("Time since the sequence was queued that waits longest for its first step; 0 if none waits.");
+      .help("Longest time that a waiting sequence has waited since it was queued or last preempted; 0 if none waits.");
   static final MetricFamily SECONDS_SINCE_LAST_STEP = TABLE.gauge("tacho:seconds_since_last_step").unit("seconds")
       .asks(Question.RESOURCES).moves(Moment.DRAIN)
       .help("Time since the last step built its outputs; 0 before the first step.");

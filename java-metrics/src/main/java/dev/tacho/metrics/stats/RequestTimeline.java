@@ -21,6 +21,7 @@ public final class RequestTimeline {
   private final @Nullable String adapter;
 
   private long queuedNanos;
+  private long waitingSinceNanos;
   private long scheduledNanos;
   private boolean scheduled;
   private long firstOutputNanos;
@@ -48,6 +49,7 @@ public final class RequestTimeline {
   public RequestTimeline(long queuedNanos, long arrivalNanos, int promptTokens, int maxTokens, int parent, int n,
       @Nullable String adapter) {
     this.queuedNanos = queuedNanos;
+    waitingSinceNanos = queuedNanos;
     this.arrivalNanos = arrivalNanos;
     this.promptTokens = promptTokens;
     this.maxTokens = maxTokens;
@@ -60,6 +62,7 @@ public final class RequestTimeline {
   public void queuedAgain(long nanos) {
     if (!scheduled) {
       queuedNanos = nanos;
+      waitingSinceNanos = nanos;
     }
   }
 
@@ -96,9 +99,15 @@ public final class RequestTimeline {
     return scheduledNanos;
   }
 
-  /** It lost its place. */
-  public void preempted() {
+  /** It lost its place and waits again. */
+  public void preempted(long nanos) {
     preemptions++;
+    waitingSinceNanos = nanos;
+  }
+
+  /** When it was put into the queue the last time: queued, or preempted. */
+  public long waitingSinceNanos() {
+    return waitingSinceNanos;
   }
 
   /** An output of it was computed from logits with a NaN. */
