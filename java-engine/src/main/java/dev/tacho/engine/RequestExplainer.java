@@ -27,7 +27,7 @@ final class RequestExplainer {
     }
     long needed = scheduler.blocksMissing(sequence);
     if (sequence.state() == SequenceState.RUNNING) {
-      String progress = sequence.computedTokens() + " of its " + sequence.length() + " tokens are computed";
+      String progress = sequence.processedTokens() + " of its " + sequence.length() + " tokens are computed";
       return explanation(State.RUNNING, 0, needed, "it takes part in steps; " + progress);
     }
     boolean preempted = sequence.state() == SequenceState.PREEMPTED;

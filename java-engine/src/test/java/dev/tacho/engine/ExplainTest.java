@@ -3,8 +3,12 @@ package dev.tacho.engine;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** What the engine says about a request that waits, and about one that runs. */
 @Timeout(60)
@@ -46,6 +50,22 @@ class ExplainTest {
       assertThat(third.blocksNeeded()).isEqualTo(4);
       assertThat(third.blocksFree()).isBetween(0, 256 - 3);
       assertThat(third.reason()).isEqualTo("all 1 places (max-num-seqs) are taken");
+      running.cancel();
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void aRunningRequestLacksItsLastTokenAtLeast(boolean async) {
+    try (Engine engine =
+        ScriptedEngine.over(ScriptedRunner.unhurried()).with(options -> options.asyncScheduling(async)).open()) {
+      GenerationHandle running = run(engine, 5);
+      Pattern pattern = Pattern.compile("it takes part in steps; (\\d+) of its (\\d+) tokens are computed");
+      for (int i = 0; i < 20; i++) {
+        Matcher said = pattern.matcher(engine.explain("running").orElseThrow().reason());
+        assertThat(said.matches()).as("%s", said).isTrue();
+        assertThat(Integer.parseInt(said.group(1))).isEqualTo(Integer.parseInt(said.group(2)) - 1);
+      }
       running.cancel();
     }
   }
