@@ -1,5 +1,6 @@
 package dev.tacho.metrics;
 
+import dev.tacho.metrics.page.FileReaper;
 import dev.tacho.metrics.page.ProcessFile;
 import dev.tacho.metrics.ring.EventRing;
 import dev.tacho.metrics.ring.RingFile;
@@ -43,7 +44,7 @@ final class EngineRings implements AutoCloseable {
     }
     List<ProcessFile> files = new ArrayList<>();
     try {
-      ProcessFile.reap(directory);
+      FileReaper.reap(directory);
       String names = "model_name=" + options.modelName() + "\nengine=" + options.engineIndex() + "\nring=";
       var engine = RingFile.create(directory, names + "engine\n", EventRing.DEFAULT_FIRST_BYTES,
           EventRing.DEFAULT_MAX_BYTES);

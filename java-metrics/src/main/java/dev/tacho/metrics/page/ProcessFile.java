@@ -10,7 +10,6 @@ import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
 import java.nio.channels.FileChannel.MapMode;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.DirectoryStream;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -67,8 +66,8 @@ public final class ProcessFile {
   /** A clock pair older than this is of a process that stands still, was killed or cannot be seen. */
   public static final long FRESH_MILLIS = 10_000;
 
-  /** A file of a process that cannot be seen is reaped after so long without a sign of life. */
-  public static final long REAP_MILLIS = 600_000;
+  /** How the name of a file ends that is not finished. */
+  static final String TEMPORARY = ".tmp";
 
   private static final long MAGIC = 0x31_4C_46_4F_48_43_41_54L;
   private static final int PID = 16;
@@ -83,7 +82,6 @@ public final class ProcessFile {
   private static final int DATA_ALIGNMENT = 4096;
   private static final long START_TOLERANCE_MILLIS = 2000;
   private static final int ZEROS = 1 << 16;
-  private static final String TEMPORARY = ".tmp";
   private static final AtomicInteger NUMBERS = new AtomicInteger();
 
   private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG.withOrder(ByteOrder.LITTLE_ENDIAN);
@@ -312,48 +310,17 @@ public final class ProcessFile {
     return start != 0 && known != 0 && Math.abs(start - known) > START_TOLERANCE_MILLIS;
   }
 
-  /**
-   * Deletes the files that dead processes left in a directory, unfinished ones too. One whose process cannot be seen
-   * from here must have given no sign of life for {@value #REAP_MILLIS} ms: told no time, and not been written.
-   *
-   * @return how many
-   * @throws IOException if the directory cannot be read
-   */
-  public static int reap(Path directory) throws IOException {
-    int reaped = 0;
-    for (Kind kind : Kind.values()) {
-      try (DirectoryStream<Path> paths = Files.newDirectoryStream(directory, "tacho-*" + kind.suffix + "{,.tmp}")) {
-        for (Path path : paths) {
-          if (isToBeReaped(path, kind)) {
-            Files.deleteIfExists(path);
-            reaped++;
-          }
-        }
-      }
-    }
-    return reaped;
+  /** Which process made it, among all of the machine: pid and start, as in the file's name. */
+  public String process() {
+    return pid() + "-" + header.get(LONG, START);
   }
 
-  private static boolean isToBeReaped(Path path, Kind kind) {
-    try {
-      ProcessFile file = open(path, kind);
-      return file.isStale() && (file.isOfThisNamespace() || isSilent(path, file.header.get(LONG, WALL)));
-    } catch (IOException e) {
-      // Unfinished, it may lack its header, and then nobody knows whose it is.
-      return path.toString().endsWith(TEMPORARY) && isSilent(path, 0);
-    }
+  /** Milliseconds since 1970 when it told the time last. */
+  long toldMillis() {
+    return header.get(LONG, WALL);
   }
 
-  private static boolean isSilent(Path path, long toldMillis) {
-    try {
-      long written = Files.getLastModifiedTime(path).toMillis();
-      return System.currentTimeMillis() - Math.max(toldMillis, written) > REAP_MILLIS;
-    } catch (IOException e) {
-      return false;
-    }
-  }
-
-  private boolean isOfThisNamespace() {
+  boolean isOfThisNamespace() {
     long namespace = header.get(LONG, NAMESPACE);
     return namespace != 0 && namespace == pidNamespace();
   }

@@ -1,5 +1,6 @@
 package dev.tacho.metrics.prometheus;
 
+import dev.tacho.metrics.page.FileReaper;
 import dev.tacho.metrics.page.MetricsPage;
 import dev.tacho.metrics.page.ProcessFile;
 import java.io.IOException;
@@ -19,13 +20,14 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.locks.LockSupport;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The metrics of every process that publishes in a directory, read from its pages; those of dead processes are left out
- * and deleted. Any thread, one at a time.
+ * The metrics of every process that publishes in a directory, read from its pages, and how many these processes are;
+ * pages of dead ones are left out and deleted, see {@link FileReaper}. Any thread, one at a time.
  *
  * <p>Engines with labels of their own stand side by side. Where processes share model name and engine index, counters
  * and histograms are sums over them, gauges are those of the process that wrote last, and {@code
@@ -39,6 +41,7 @@ public final class PageDirectory {
   private final Path directory;
   private final Map<Path, Page> pages = new HashMap<>();
   private final Set<Path> refused = new HashSet<>();
+  private final SidecarMetrics own = new SidecarMetrics();
   private final ExpositionWriter writer = new ExpositionWriter(new TextBuffer());
 
   /** The directory's; it may come into being later. */
@@ -53,14 +56,18 @@ public final class PageDirectory {
    */
   public synchronized byte[] exposition(ExpositionFormat format) throws IOException {
     look();
-    Map<List<Object>, List<Page>> engines = new LinkedHashMap<>();
-    pages.values().stream().filter(Page::read)
+    List<Page> read = pages.values().stream().filter(page -> !page.gone && page.read())
         .sorted(Comparator.comparing((Page page) -> page.layout.modelName())
             .thenComparingInt(page -> page.layout.engineIndex()))
-        .forEach(page -> engines.computeIfAbsent(List.of(page.layout.modelName(), page.layout.engineIndex()),
-            key -> new ArrayList<>()).add(page));
+        .toList();
+    Map<List<Object>, List<Page>> engines = new LinkedHashMap<>();
+    for (Page page : read) {
+      engines.computeIfAbsent(List.of(page.layout.modelName(), page.layout.engineIndex()), key -> new ArrayList<>())
+          .add(page);
+    }
+    own.reads((int) read.stream().map(page -> page.file.process()).distinct().count());
     List<EngineText> texts = engines.values().stream().map(PageDirectory::merge).toList();
-    return writer.write(texts, Collections.emptyEnumeration(), format).toByteArray();
+    return writer.write(texts, Collections.enumeration(own.collect()), format).toByteArray();
   }
 
   /** Processes' pages that were there the last time. */
@@ -69,20 +76,71 @@ public final class PageDirectory {
   }
 
   private void look() throws IOException {
-    if (!Files.isDirectory(directory)) {
-      pages.clear();
-      return;
-    }
-    ProcessFile.reap(directory);
     Set<Path> found = new HashSet<>();
-    try (DirectoryStream<Path> paths = Files.newDirectoryStream(directory, "tacho-*.page")) {
-      for (Path path : paths) {
-        found.add(path);
-        open(path);
+    if (Files.isDirectory(directory)) {
+      try (DirectoryStream<Path> paths = Files.newDirectoryStream(directory, "tacho-*.page")) {
+        for (Path path : paths) {
+          found.add(path);
+          open(path);
+        }
       }
     }
-    pages.entrySet().removeIf(entry -> !found.contains(entry.getKey()) || entry.getValue().file.isStale());
+    List<List<Page>> left = whoIsGone(found);
+    if (Files.isDirectory(directory)) {
+      FileReaper.reap(directory);
+    }
+    for (List<Page> process : left) {
+      tellOf(process, process.stream().anyMatch(page -> found.contains(page.file.path())));
+    }
+    pages.keySet().retainAll(found);
     refused.retainAll(found);
+  }
+
+  /** Marks the pages of processes that are gone; gives those that were there the last time, by process. */
+  private List<List<Page>> whoIsGone(Set<Path> found) {
+    Map<String, List<Page>> left = new LinkedHashMap<>();
+    Set<String> here = new HashSet<>();
+    for (Page page : pages.values()) {
+      boolean wasGone = page.gone;
+      // One that stood still and cannot be seen from here may come back.
+      page.gone = !found.contains(page.file.path()) || page.file.isStale();
+      if (!page.gone) {
+        here.add(page.file.process());
+      } else if (!wasGone) {
+        left.computeIfAbsent(page.file.process(), key -> new ArrayList<>()).add(page);
+      }
+    }
+    left.keySet().removeAll(here);
+    return List.copyOf(left.values());
+  }
+
+  /** Counts a process that is gone and says so. */
+  private void tellOf(List<Page> process, boolean leftItsPages) throws IOException {
+    ProcessFile file = process.getFirst().file;
+    String engines = process.stream().map(page -> page.layout.modelName() + " " + page.layout.engineIndex()).sorted()
+        .collect(Collectors.joining(", "));
+    List<Path> rings = ringsOf(file);
+    if (leftItsPages || !rings.isEmpty()) {
+      own.died();
+      LOG.warn("process {} has died (engines: {}): its pages are left out; {}", file.pid(), engines,
+          rings.isEmpty() ? "it left no rings" : "FlightRecorder can read its rings until another process of the same"
+              + " engine dies: " + rings);
+    } else {
+      own.closed();
+      LOG.info("process {} has closed its engines and taken their files away: {}", file.pid(), engines);
+    }
+  }
+
+  /** The rings that a dead process left. */
+  private List<Path> ringsOf(ProcessFile page) throws IOException {
+    List<Path> rings = new ArrayList<>();
+    if (Files.isDirectory(directory) && page.isStale()) {
+      String pattern = "tacho-" + page.process() + "-*" + ProcessFile.Kind.RING.suffix();
+      try (DirectoryStream<Path> paths = Files.newDirectoryStream(directory, pattern)) {
+        paths.forEach(rings::add);
+      }
+    }
+    return rings;
   }
 
   private void open(Path path) {
@@ -156,6 +214,7 @@ public final class PageDirectory {
     private final MetricsPage shared;
     private final MemorySegment sharedAdapters;
     @Nullable String adapters;
+    boolean gone;
 
     Page(ProcessFile file) throws IOException {
       this.file = file;

@@ -6,6 +6,7 @@ import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -21,7 +22,7 @@ public final class Sidecar implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(Sidecar.class);
   private static final String USAGE = """
       usage: tacho-metrics [--host ADDRESS] [--port PORT] DIRECTORY
-      Serves GET /metrics for the engines whose processes publish in DIRECTORY.
+      Serves GET /metrics for the engines whose processes publish in DIRECTORY, which must exist.
         --host ADDRESS  where to listen, 127.0.0.1 unless told otherwise
         --port PORT     on which port, 9464 unless told otherwise; 0 for any free one""";
   private static final int DEFAULT_PORT = 9464;
@@ -119,11 +120,16 @@ public final class Sidecar implements AutoCloseable {
       fail("DIRECTORY is missing");
       return;
     }
+    if (!Files.isDirectory(directory)) {
+      // Most likely a slip of the pen; who starts this first can make the directory first.
+      fail("DIRECTORY " + directory + (Files.exists(directory) ? ": is no directory"
+          : ": there is no such directory; make it if the engines are yet to start"));
+    }
     try {
       Sidecar sidecar = start(directory, host, port);
       System.out.println("serving http://" + host + ":" + sidecar.port() + "/metrics for " + directory);
     } catch (IOException e) {
-      System.err.println("cannot listen on " + host + ":" + port + ": " + e.getMessage());
+      System.err.println("cannot listen on --host " + host + " --port " + port + ": " + e.getMessage());
       System.exit(1);
     }
   }

@@ -112,7 +112,7 @@ class ProcessFileTest {
   /** A process that is killed while it makes a file leaves it with or without its header. */
   @Test
   void unfinishedFilesOfDeadProcessesAreReaped() throws IOException {
-    FileTime longAgo = FileTime.fromMillis(System.currentTimeMillis() - ProcessFile.REAP_MILLIS - 60_000);
+    FileTime longAgo = FileTime.fromMillis(System.currentTimeMillis() - FileReaper.REAP_MILLIS - 60_000);
     Path whole = ProcessFile.create(directory, ProcessFile.Kind.RING, "n", file -> file.append(64)).file().path();
     byte[] bytes = Files.readAllBytes(whole);
     Path ofLiving = Files.write(directory.resolve("tacho-1-1-1.ring.tmp"), bytes);
@@ -124,10 +124,42 @@ class ProcessFileTest {
     Files.setLastModifiedTime(headlessLongAgo, longAgo);
     Path foreign = Files.write(directory.resolve("tacho-notes.txt.tmp"), new byte[10]);
     Files.setLastModifiedTime(foreign, longAgo);
-    assertThat(ProcessFile.reap(directory)).isEqualTo(2);
+    assertThat(FileReaper.reap(directory)).isEqualTo(2);
     assertThat(ofDead).doesNotExist();
     assertThat(headlessLongAgo).doesNotExist();
     assertThat(files()).containsExactlyInAnyOrder(whole, ofLiving, headless, foreign);
+  }
+
+  /** A ring or page as a dead process would have left it. */
+  private Path ofDead(ProcessFile.Kind kind, String names, long pid, long toldMillis) throws IOException {
+    Path path = ProcessFile.create(directory, kind, names, file -> file.append(64)).file().path();
+    try (FileChannel channel = FileChannel.open(path, StandardOpenOption.WRITE)) {
+      channel.write(longAt(pid), 16);
+      channel.write(longAt(toldMillis), 56);
+    }
+    return path;
+  }
+
+  @Test
+  void ringsOfTheLastDeadProcessOfEachEngineStay() throws IOException {
+    long first = Long.MAX_VALUE - 1;
+    long second = Long.MAX_VALUE;
+    Path engineOfFirst = ofDead(ProcessFile.Kind.RING, "engine=0 ring=engine", first, 1000);
+    Path outputOfFirst = ofDead(ProcessFile.Kind.RING, "engine=0 ring=output", first, 2001);
+    Path otherOfFirst = ofDead(ProcessFile.Kind.RING, "engine=1 ring=engine", first, 1000);
+    final Path page = ofDead(ProcessFile.Kind.PAGE, "engine=0", first, 1000);
+    Path living = ProcessFile.create(directory, ProcessFile.Kind.RING, "engine=0 ring=engine", file -> file.append(64))
+        .file().path();
+    assertThat(FileReaper.reap(directory)).isEqualTo(1);
+    assertThat(page).doesNotExist();
+    // It told the time in one ring before the first did in its other one, but it lived longer.
+    Path engineOfSecond = ofDead(ProcessFile.Kind.RING, "engine=0 ring=engine", second, 3000);
+    Path outputOfSecond = ofDead(ProcessFile.Kind.RING, "engine=0 ring=output", second, 2000);
+    assertThat(FileReaper.reap(directory)).isEqualTo(2);
+    assertThat(engineOfFirst).doesNotExist();
+    assertThat(outputOfFirst).doesNotExist();
+    assertThat(files()).containsExactlyInAnyOrder(engineOfSecond, outputOfSecond, otherOfFirst, living);
+    assertThat(FileReaper.reap(directory)).as("once more").isZero();
   }
 
   private static ByteBuffer longAt(long value) {

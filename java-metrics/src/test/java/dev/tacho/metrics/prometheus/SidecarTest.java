@@ -15,6 +15,8 @@ import dev.tacho.metrics.ring.FlightRecorder;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -27,10 +29,13 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** What another process sees of engines that publish in a directory. */
 @Timeout(60)
@@ -51,6 +56,7 @@ class SidecarTest {
 
   private static List<String> settled(String text) {
     return text.lines().filter(line -> !line.startsWith("tacho:metrics_drain_seconds")
+        && !line.contains("tacho:sidecar_")
         && !line.startsWith("tacho:seconds_since") && !line.startsWith("tacho:oldest")).toList();
   }
 
@@ -113,11 +119,38 @@ class SidecarTest {
     }
   }
 
-  @Test
-  void aProcessIsServedWhileItLivesAndGoneWhenItIsKilled() throws Exception {
-    Process child = new ProcessBuilder(
+  private Process publisher() throws IOException {
+    return new ProcessBuilder(
         ProcessHandle.current().info().command().orElseThrow(), "-cp", System.getProperty("java.class.path"),
         Publisher.class.getName(), directory.toString()).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+  }
+
+  private static void kill(Process child) throws InterruptedException {
+    assertThat(child.destroyForcibly().waitFor()).as("killed").isEqualTo(128 + 9);
+  }
+
+  /** Types of the events in the rings that a process has left. */
+  private List<EventType> leftBy(Process child) throws IOException {
+    List<EventType> types = new ArrayList<>();
+    for (Path path : files()) {
+      if (path.getFileName().toString().startsWith("tacho-" + child.pid() + "-")) {
+        EventReader reader = new EventReader();
+        FlightRecorder.open(path).read((memory, offset) -> {
+          types.add(reader.wrap(memory, offset).type());
+          return reader.bytes();
+        });
+      }
+    }
+    return types;
+  }
+
+  private static String sidecarLines(String text) {
+    return text.lines().filter(line -> line.startsWith("tacho:sidecar_")).collect(Collectors.joining("\n"));
+  }
+
+  @Test
+  void aProcessIsServedWhileItLivesAndGoneWhenItIsKilledButForItsRings() throws Exception {
+    Process child = publisher();
     try (BufferedReader out = child.inputReader(); FakeEngine own = engine(1, options -> { });
         Sidecar sidecar = Sidecar.start(directory, "127.0.0.1", 0); HttpClient client = HttpClient.newHttpClient()) {
       assertThat(out.readLine()).isEqualTo("published");
@@ -128,14 +161,71 @@ class SidecarTest {
           assertThat(type).startsWith("application/openmetrics-text; version=1.0.0"));
       assertThat(both.body()).endsWith("# EOF\n")
           .contains("vllm:num_requests_running{engine=\"0\",model_name=\"m\"} 5.0\n")
-          .contains("vllm:num_requests_running{engine=\"1\",model_name=\"m\"} 2.0\n");
+          .contains("vllm:num_requests_running{engine=\"1\",model_name=\"m\"} 2.0\n")
+          .contains("tacho:sidecar_processes 2.0\n");
       assertThat(get(client, sidecar, "/", "").statusCode()).isEqualTo(404);
-      assertThat(child.toHandle().destroyForcibly()).isTrue();
-      child.waitFor();
+      kill(child);
       List<Path> left = files();
-      String alone = get(client, sidecar, "/metrics", "").body();
-      assertThat(alone).doesNotContain("engine=\"0\"").contains("engine=\"1\"");
-      assertThat(files()).as("page and two rings of the dead process are deleted").hasSize(left.size() - 3);
+      String died = """
+          tacho:sidecar_processes 1.0
+          tacho:sidecar_processes_gone_total{end="closed"} 0.0
+          tacho:sidecar_processes_gone_total{end="died"} 1.0""";
+      for (int scrape = 0; scrape < 2; scrape++) {
+        String alone = get(client, sidecar, "/metrics", "").body();
+        assertThat(alone).doesNotContain("engine=\"0\"").contains("engine=\"1\"");
+        assertThat(sidecarLines(alone)).isEqualTo(died);
+        assertThat(files()).as("the page of the dead process is deleted").hasSize(left.size() - 1);
+      }
+      assertThat(leftBy(child)).contains(EventType.SNAPSHOT);
+    }
+  }
+
+  @Test
+  void ringsStayUntilAnotherProcessOfTheEngineDiesEvenIfNobodySawItLive() throws Exception {
+    PageDirectory pages = new PageDirectory(directory);
+    Process first = publisher();
+    Process second = publisher();
+    try (BufferedReader one = first.inputReader(); BufferedReader other = second.inputReader()) {
+      assertThat(one.readLine() + other.readLine()).isEqualTo("publishedpublished");
+      kill(first);
+      String text = new String(pages.exposition(ExpositionFormat.TEXT_0_0_4), StandardCharsets.UTF_8);
+      assertThat(sidecarLines(text)).startsWith("tacho:sidecar_processes 1.0\n").endsWith("{end=\"died\"} 1.0");
+      assertThat(leftBy(first)).as("of the first, while the second lives").contains(EventType.SNAPSHOT);
+      engine(1, options -> { }).close();
+      text = new String(pages.exposition(ExpositionFormat.TEXT_0_0_4), StandardCharsets.UTF_8);
+      assertThat(sidecarLines(text)).as("closed before it was seen").contains("{end=\"closed\"} 0.0");
+    } finally {
+      kill(first);
+      kill(second);
+    }
+    // The next engine that starts here takes the page away before the sidecar looks.
+    try (FakeEngine next = engine(0, options -> { })) {
+      String text = new String(pages.exposition(ExpositionFormat.TEXT_0_0_4), StandardCharsets.UTF_8);
+      assertThat(sidecarLines(text)).startsWith("tacho:sidecar_processes 1.0\n").endsWith("{end=\"died\"} 2.0");
+      assertThat(leftBy(second)).contains(EventType.SNAPSHOT);
+      assertThat(leftBy(first)).as("of the first, now that the second has died").isEmpty();
+      next.snapshot(0, 0, 0, 1, 1);
+    }
+    String text = new String(pages.exposition(ExpositionFormat.TEXT_0_0_4), StandardCharsets.UTF_8);
+    assertThat(sidecarLines(text)).isEqualTo("""
+        tacho:sidecar_processes 0.0
+        tacho:sidecar_processes_gone_total{end="closed"} 1.0
+        tacho:sidecar_processes_gone_total{end="died"} 2.0""");
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+      "2, there is no such directory, none", "2, is no directory, file", "1, --port %d: Address already in use, ."})
+  void theCommandSaysWhatWasWrong(int exit, String why, String where) throws Exception {
+    Files.writeString(directory.resolve("file"), "x");
+    try (ServerSocket taken = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      Process command = new ProcessBuilder(ProcessHandle.current().info().command().orElseThrow(), "-cp",
+          System.getProperty("java.class.path"), Sidecar.class.getName(), "--port", "" + taken.getLocalPort(),
+          directory.resolve(where).toString()).redirectOutput(ProcessBuilder.Redirect.DISCARD).start();
+      try (BufferedReader errors = command.errorReader()) {
+        assertThat(errors.readAllAsString()).contains(why.formatted(taken.getLocalPort()));
+      }
+      assertThat(command.waitFor()).isEqualTo(exit);
     }
   }
 
@@ -166,8 +256,19 @@ class SidecarTest {
   @Test
   void whatCannotBeReadIsLeftOut() throws Exception {
     Files.writeString(directory.resolve("tacho-1-2-3.page"), "no page");
-    assertThat(text()).isEmpty();
-    assertThat(new PageDirectory(directory.resolve("none")).exposition(ExpositionFormat.TEXT_0_0_4)).isEmpty();
+    String nobody = """
+        # HELP tacho:sidecar_processes Processes whose pages the sidecar read for this answer.
+        # TYPE tacho:sidecar_processes gauge
+        tacho:sidecar_processes 0.0
+        # HELP tacho:sidecar_processes_gone_total Processes whose pages the sidecar reads no more: they closed their \
+        engines, or died.
+        # TYPE tacho:sidecar_processes_gone_total counter
+        tacho:sidecar_processes_gone_total{end="closed"} 0.0
+        tacho:sidecar_processes_gone_total{end="died"} 0.0
+        """;
+    assertThat(text()).isEqualTo(nobody);
+    assertThat(new PageDirectory(directory.resolve("none")).exposition(ExpositionFormat.TEXT_0_0_4))
+        .asString(StandardCharsets.UTF_8).isEqualTo(nobody);
     assertThatThrownBy(() -> FamiliesText.read("catalog=0\nmodel_name=m\n")).hasMessageContaining("other families");
   }
 
