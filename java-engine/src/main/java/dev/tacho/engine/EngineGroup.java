@@ -81,7 +81,7 @@ final class EngineGroup {
     engines = List.copyOf(started);
     balancer = new LoadBalancer(engines);
     sleep = new SleepControl(engines, model.weights());
-    config.devicePeaks().ifPresent(this::peaksFound);
+    config.devicePeaks().ifPresent(given -> engines.forEach(engine -> engine.metrics().device().peaks(given)));
     boolean wanted = config.enableMfuMetrics() && !config.disableLogStats() && config.devicePeaks().isEmpty();
     peaks = wanted && model.peakBench() != null ? watch(model.peakBench()) : null;
   }
@@ -117,7 +117,17 @@ final class EngineGroup {
   }
 
   private void peaksFound(DevicePeaks found) {
-    engines.forEach(engine -> engine.metrics().device().peaks(found));
+    engines.forEach(engine -> engine.metrics().device().measuredPeaks(found));
+  }
+
+  /** Keeps what the engines were seen to compute, if that is more than was measured. */
+  private void keepPeaks(PeakWatch watch) {
+    for (EngineRuntime engine : engines) {
+      DevicePeaks seen = engine.metrics().device().peaks();
+      if (seen != null) {
+        watch.raise(seen);
+      }
+    }
   }
 
   // ---- requests
@@ -193,9 +203,18 @@ final class EngineGroup {
   Optional<DevicePeaks> measurePeaks() {
     checkOpen();
     PeakBench bench = model.peakBench();
-    return config.devicePeaks().isPresent() || bench == null
-        ? config.devicePeaks()
-        : Optional.ofNullable(bench.measure(() -> !EngineLoad.allIdle()));
+    if (config.devicePeaks().isPresent() || bench == null) {
+      return config.devicePeaks();
+    }
+    PeakBench.Measurement measured = bench.measure(() -> !EngineLoad.allIdle());
+    if (measured == null) {
+      return Optional.empty();
+    }
+    if (peaks != null) {
+      peaksFound(measured.peaks());
+      peaks.raise(measured.peaks());
+    }
+    return Optional.of(measured.peaks());
   }
 
   // ---- sleep
@@ -246,6 +265,7 @@ final class EngineGroup {
   void close(Duration drain) {
     if (peaks != null) {
       peaks.close();
+      keepPeaks(peaks);
     }
     sleep.refuse();
     List<Thread> others = new ArrayList<>();

@@ -12,9 +12,12 @@ import dev.tacho.metrics.perf.DevicePeaks;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
@@ -75,34 +78,36 @@ record KernelPeakBench(Kernels kernels, DType dtype, int threads) implements Pea
   }
 
   @Override
-  public @Nullable DevicePeaks measure(BooleanSupplier workArrived) {
+  public @Nullable Measurement measure(BooleanSupplier workArrived) {
     MEASURING.lock();
     try {
-      double flops = flopsPerSecond(workArrived);
-      double bytes = bytesPerSecond(workArrived);
-      return workArrived.getAsBoolean() || flops <= 0 || bytes <= 0 ? null : new DevicePeaks(flops, bytes);
+      Best flops = flopsPerSecond(workArrived);
+      Best bytes = bytesPerSecond(workArrived);
+      return workArrived.getAsBoolean() || flops.rate <= 0 || bytes.rate <= 0
+          ? null
+          : new Measurement(new DevicePeaks(flops.rate, bytes.rate), Math.min(flops.cpuShare, bytes.cpuShare));
     } finally {
       MEASURING.unlock();
     }
   }
 
-  private double flopsPerSecond(BooleanSupplier workArrived) {
+  private Best flopsPerSecond(BooleanSupplier workArrived) {
     try (Arena arena = Arena.ofShared()) {
       List<Product> products = new ArrayList<>();
       for (int i = 0; i < threads; i++) {
         products.add(new Product(kernels, dtype, arena));
       }
-      double best = 0;
-      for (int pass = 0; pass < PASSES && !workArrived.getAsBoolean(); pass++) {
+      Best best = new Best();
+      for (int i = 0; i < PASSES && !workArrived.getAsBoolean(); i++) {
         AtomicLong calls = new AtomicLong();
-        long nanos = onThreads(thread -> calls.addAndGet(products.get(thread).runFor(PASS_NANOS, workArrived)));
-        best = Math.max(best, calls.get() * FLOPS * NANOS / nanos);
+        Pass pass = onThreads(thread -> calls.addAndGet(products.get(thread).runFor(PASS_NANOS, workArrived)));
+        best.take(calls.get() * FLOPS, pass);
       }
       return best;
     }
   }
 
-  private double bytesPerSecond(BooleanSupplier workArrived) {
+  private Best bytesPerSecond(BooleanSupplier workArrived) {
     try (Arena arena = Arena.ofShared()) {
       List<MemorySegment> pieces = new ArrayList<>();
       for (long bytes = 0; bytes < BUFFER_BYTES && !workArrived.getAsBoolean(); bytes += PIECE_BYTES) {
@@ -111,26 +116,26 @@ record KernelPeakBench(Kernels kernels, DType dtype, int threads) implements Pea
       }
       AtomicLong checksum = new AtomicLong();
       AtomicBoolean ended = new AtomicBoolean();
-      double best = 0;
-      for (int pass = 0; pass < PASSES && !workArrived.getAsBoolean(); pass++) {
-        long nanos =
+      Best best = new Best();
+      for (int i = 0; i < PASSES && !workArrived.getAsBoolean(); i++) {
+        Pass pass =
             onThreads(
                 thread -> {
                   long sum = 0;
-                  for (int i = thread; i < pieces.size(); i += threads) {
+                  for (int piece = thread; piece < pieces.size(); piece += threads) {
                     if (workArrived.getAsBoolean()) {
                       ended.set(true);
                       return;
                     }
-                    sum += sum(pieces.get(i));
+                    sum += sum(pieces.get(piece));
                   }
                   checksum.addAndGet(sum);
                 });
         if (!ended.get()) {
-          best = Math.max(best, BUFFER_BYTES * NANOS / nanos);
+          best.take(BUFFER_BYTES, pass);
         }
       }
-      return checksum.get() == 0 ? 0 : best;
+      return checksum.get() == 0 ? new Best() : best;
     }
   }
 
@@ -152,10 +157,39 @@ record KernelPeakBench(Kernels kernels, DType dtype, int threads) implements Pea
     void run(int thread);
   }
 
-  /** Runs a share on each of the threads; returns how long all took. */
+  /** How long a pass took, and the share of its time that the thread with the least had a CPU. */
+  private record Pass(long nanos, double cpuShare) {}
+
+  /** The fastest pass. */
+  private static final class Best {
+    double rate;
+    double cpuShare = 1;
+
+    void take(long work, Pass pass) {
+      double rateOfPass = work * NANOS / pass.nanos;
+      if (rateOfPass > rate) {
+        rate = rateOfPass;
+        cpuShare = pass.cpuShare;
+      }
+    }
+  }
+
+  /** Runs a share; returns CPU time over time. */
+  private static double timed(Share share, int thread) {
+    ThreadMXBean jvm = ManagementFactory.getThreadMXBean();
+    boolean known = jvm.isCurrentThreadCpuTimeSupported();
+    long cpu = known ? jvm.getCurrentThreadCpuTime() : 0;
+    long start = System.nanoTime();
+    share.run(thread);
+    long nanos = System.nanoTime() - start;
+    return known && nanos > 0 ? (double) (jvm.getCurrentThreadCpuTime() - cpu) / nanos : 1;
+  }
+
+  /** Runs a share on each of the threads. */
   @SuppressWarnings("ThreadPriorityCheck") // nothing is right or wrong by it: requests only come first a little sooner
-  private long onThreads(Share share) {
+  private Pass onThreads(Share share) {
     List<Thread> started = new ArrayList<>();
+    double[] cpuShares = new double[threads];
     long start = System.nanoTime();
     try {
       for (int i = 0; i < threads; i++) {
@@ -165,13 +199,13 @@ record KernelPeakBench(Kernels kernels, DType dtype, int threads) implements Pea
                 .daemon()
                 .name("tacho-peaks-" + i)
                 .priority(Thread.MIN_PRIORITY)
-                .start(() -> share.run(number)));
+                .start(() -> cpuShares[number] = timed(share, number)));
       }
     } finally {
       // Also if one could not be started: the others compute in memory that is closed next.
       started.forEach(EngineRuntime::join);
     }
-    return System.nanoTime() - start;
+    return new Pass(System.nanoTime() - start, Arrays.stream(cpuShares).min().orElse(1));
   }
 
   /** A matrix product of one thread. */

@@ -12,8 +12,9 @@ import java.util.Properties;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Peaks that were measured before, a file for each subject in a directory of the user. What cannot be read is measured
- * again, what cannot be written is not remembered.
+ * Peaks that were measured before while nobody else used the machine, a file for each subject in a directory of the
+ * user. What cannot be read is measured again, what cannot be written is not remembered. Who deletes a file has its
+ * peaks measured anew.
  *
  * @param directory made with the first write
  */
@@ -21,6 +22,8 @@ record PeakCache(Path directory) {
   private static final String SUBJECT = "subject";
   private static final String FLOPS = "flops_per_second";
   private static final String BANDWIDTH = "bytes_per_second";
+  // Says that nobody else used the machine meanwhile; what lacks it may be much too low.
+  private static final String UNDISTURBED = "undisturbed";
 
   /** That of the user: in {@code XDG_CACHE_HOME} or, without it, {@code ~/.cache}. */
   static PeakCache ofUser(Map<String, String> environment) {
@@ -39,7 +42,7 @@ record PeakCache(Path directory) {
     Properties stored = new Properties();
     try (InputStream in = Files.newInputStream(file(subject))) {
       stored.load(in);
-      if (!subject.equals(stored.getProperty(SUBJECT))) {
+      if (!subject.equals(stored.getProperty(SUBJECT)) || stored.getProperty(UNDISTURBED) == null) {
         return null;
       }
       return new DevicePeaks(
@@ -57,6 +60,7 @@ record PeakCache(Path directory) {
   void store(String subject, DevicePeaks peaks) throws IOException {
     Properties stored = new Properties();
     stored.setProperty(SUBJECT, subject);
+    stored.setProperty(UNDISTURBED, "true");
     stored.setProperty(FLOPS, Double.toString(peaks.flopsPerSecond()));
     stored.setProperty(BANDWIDTH, Double.toString(peaks.bytesPerSecond()));
     Files.createDirectories(directory);

@@ -12,11 +12,15 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Finds the peaks of a device, from the cache or by measuring once nothing has run for a while. Work that arrives ends
- * a measurement, which is made again the next time that nothing runs. Runs on a thread of its own.
+ * a measurement, which is made again the next time that nothing runs. One during which other processes used the CPUs
+ * counts until there is a better one, and is not kept. Runs on a thread of its own.
  */
 final class PeakWatch implements Runnable {
   /** How long nothing has run before it is measured. */
   static final Duration IDLE = Duration.ofSeconds(1);
+
+  /** How long it rests at most between measurements that others disturb; it rests longer each time. */
+  private static final Duration LONGEST_REST = Duration.ofMinutes(10);
 
   private static final Logger LOG = LoggerFactory.getLogger(PeakWatch.class);
   private static final int LOOKS = 20;
@@ -34,7 +38,7 @@ final class PeakWatch implements Runnable {
    * @param cache what was measured before
    * @param idleTime how long nothing has run before it is measured
    * @param idle true while nothing runs in this JVM
-   * @param found gets the peaks, once
+   * @param found gets the peaks, and again when it knows them better
    */
   PeakWatch(PeakBench bench, PeakCache cache, Duration idleTime, BooleanSupplier idle, Consumer<DevicePeaks> found) {
     this.bench = bench;
@@ -49,24 +53,56 @@ final class PeakWatch implements Runnable {
     end.countDown();
   }
 
+  /** Raises what is kept, if something is, to what was seen later. Any thread. */
+  void raise(DevicePeaks seen) {
+    String subject = bench.subject();
+    DevicePeaks kept = cache.find(subject);
+    if (kept != null && !kept.atLeast(seen).equals(kept)) {
+      store(subject, kept.atLeast(seen));
+    }
+  }
+
   @Override
   public void run() {
     String subject = bench.subject();
-    DevicePeaks peaks = cache.find(subject);
     try {
-      while (peaks == null && awaitIdle()) {
-        peaks = bench.measure(() -> !idle.getAsBoolean() || end.getCount() == 0);
-        if (peaks != null) {
-          store(subject, peaks);
-        }
+      DevicePeaks peaks = cache.find(subject);
+      if (peaks == null) {
+        measure(subject);
+      } else {
+        found.accept(peaks);
       }
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     } catch (RuntimeException | OutOfMemoryError e) {
-      LOG.warn("The peaks of {} cannot be measured; tacho:mfu_ratio and tacho:mbu_ratio stay 0", subject, e);
+      LOG.warn("The peaks of {} cannot be measured; tacho:mfu_ratio and tacho:mbu_ratio are as they were", subject, e);
     }
-    if (peaks != null) {
-      found.accept(peaks);
+  }
+
+  /** Measures until nobody has disturbed it; until then the best result has to do. */
+  private void measure(String subject) throws InterruptedException {
+    Duration rest = idleTime;
+    DevicePeaks best = null;
+    while (awaitIdle()) {
+      PeakBench.Measurement measured = bench.measure(() -> !idle.getAsBoolean() || end.getCount() == 0);
+      if (measured == null) {
+        continue;
+      }
+      best = best == null ? measured.peaks() : best.atLeast(measured.peaks());
+      found.accept(best);
+      if (measured.isUndisturbed()) {
+        store(subject, best);
+        return;
+      }
+      LOG.info(
+          "While the peaks of {} were measured, others had {} % of a CPU's time: they are used, but not kept, and"
+              + " measured again later",
+          subject,
+          Math.round(100 * (1 - measured.cpuShare())));
+      rest = rest.multipliedBy(2).compareTo(LONGEST_REST) < 0 ? rest.multipliedBy(2) : LONGEST_REST;
+      if (end.await(rest.toNanos(), TimeUnit.NANOSECONDS)) {
+        return;
+      }
     }
   }
 

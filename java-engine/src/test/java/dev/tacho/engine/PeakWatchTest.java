@@ -11,8 +11,10 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.TimeUnit;
@@ -28,10 +30,15 @@ import org.junit.jupiter.api.io.TempDir;
 @Timeout(60)
 class PeakWatchTest {
   private static final DevicePeaks PEAKS = new DevicePeaks(2e9, 3e9);
+  private static final DevicePeaks NOTHING = new DevicePeaks(1, 1);
   private static final Duration SHORT = Duration.ofMillis(2);
 
   private final BlockingQueue<DevicePeaks> found = new ArrayBlockingQueue<>(4);
   private final AtomicBoolean idle = new AtomicBoolean();
+
+  private static PeakBench.Measurement alone(DevicePeaks peaks) {
+    return new PeakBench.Measurement(peaks, 0.99);
+  }
 
   /** Measures until work arrives as often as it is told, then gives the peaks. */
   private static final class FakeBench implements PeakBench {
@@ -51,9 +58,9 @@ class PeakWatchTest {
     }
 
     @Override
-    public @Nullable DevicePeaks measure(BooleanSupplier workArrived) {
+    public @Nullable Measurement measure(BooleanSupplier workArrived) {
       if (begun.incrementAndGet() > interrupted) {
-        return PEAKS;
+        return alone(PEAKS);
       }
       Await.until("work arrived", workArrived::getAsBoolean);
       stopped.incrementAndGet();
@@ -90,6 +97,79 @@ class PeakWatchTest {
     FakeBench other = new FakeBench("a CPU, 4 threads, native", 0);
     watch(other, cache).run();
     assertThat(other.begun).as("measurements of another number of threads").hasValue(1);
+  }
+
+  /** Gives one measurement after another, the last again and again. */
+  private record Series(List<Measurement> measurements, AtomicInteger begun) implements PeakBench {
+    @Override
+    public String subject() {
+      return "a CPU";
+    }
+
+    @Override
+    public Measurement measure(BooleanSupplier workArrived) {
+      return measurements.get(Math.min(begun.getAndIncrement(), measurements.size() - 1));
+    }
+  }
+
+  @Test
+  void whatOthersDisturbedIsUsedButNotKeptAndMeasuredAgain(@TempDir Path folder) {
+    idle.set(true);
+    DevicePeaks slow = new DevicePeaks(1e9, 4e9);
+    DevicePeaks slower = new DevicePeaks(5e8, 1e9);
+    Series bench =
+        new Series(
+            List.of(
+                new PeakBench.Measurement(slow, 0.5), new PeakBench.Measurement(slower, 0.94), alone(PEAKS)),
+            new AtomicInteger());
+    PeakCache cache = new PeakCache(folder);
+    List<DevicePeaks> kept = new ArrayList<>();
+    new PeakWatch(
+            bench,
+            cache,
+            SHORT,
+            idle::get,
+            peaks -> {
+              found.add(peaks);
+              kept.add(Objects.requireNonNullElse(cache.find("a CPU"), NOTHING));
+            })
+        .run();
+    DevicePeaks best = new DevicePeaks(2e9, 4e9);
+    assertThat(found).containsExactly(slow, slow, best);
+    assertThat(kept).as("kept before the last was known").containsOnly(NOTHING);
+    assertThat(cache.find("a CPU")).isEqualTo(best);
+  }
+
+  @Test
+  void whatIsKeptIsRaisedByWhatIsSeenLaterButNothingIsKeptUnmeasured(@TempDir Path folder) throws Exception {
+    PeakCache cache = new PeakCache(folder);
+    PeakWatch watch = watch(new FakeBench("a CPU", 0), folder);
+    watch.raise(PEAKS);
+    assertThat(folder).isEmptyDirectory();
+    cache.store("a CPU", PEAKS);
+    watch.raise(new DevicePeaks(3e9, 1e9));
+    assertThat(cache.find("a CPU")).isEqualTo(new DevicePeaks(3e9, 3e9));
+  }
+
+  @Test
+  void whatWasKeptWithoutAWordAboutOthersIsMeasuredAgain(@TempDir Path folder) throws Exception {
+    PeakCache cache = new PeakCache(folder);
+    cache.store("a CPU", PEAKS);
+    try (var files = Files.list(folder)) {
+      Path stored = files.findFirst().orElseThrow();
+      Files.writeString(stored, Files.readString(stored).replace("undisturbed=true", ""));
+    }
+    assertThat(cache.find("a CPU")).isNull();
+  }
+
+  /** Twice as many threads as there are CPUs take half of them from each other. */
+  @Test
+  void threadsThatShareCpusSayHowLittleTheyGot() {
+    int threads = 2 * Runtime.getRuntime().availableProcessors();
+    KernelPeakBench bench = new KernelPeakBench(KernelSelection.select("scalar").kernels(), DType.Q8_0, threads);
+    PeakBench.Measurement measured = Objects.requireNonNull(bench.measure(() -> false));
+    assertThat(measured.cpuShare()).isBetween(0.01, 0.8);
+    assertThat(measured.isUndisturbed()).isFalse();
   }
 
   @Test
@@ -222,8 +302,9 @@ class PeakWatchTest {
   @Test
   void kernelsReachAPlausiblePeakAndStopForWork() {
     KernelPeakBench bench = new KernelPeakBench(KernelSelection.select("scalar").kernels(), DType.Q8_0, 2);
-    DevicePeaks peaks = bench.measure(() -> false);
-    assertThat(peaks).isNotNull();
+    PeakBench.Measurement measured = Objects.requireNonNull(bench.measure(() -> false));
+    assertThat(measured.cpuShare()).isBetween(0.01, 1.01);
+    DevicePeaks peaks = measured.peaks();
     assertThat(peaks.flopsPerSecond()).isBetween(1e7, 1e13);
     assertThat(peaks.bytesPerSecond()).isBetween(1e8, 1e13);
     assertThat(bench.subject()).contains("2 threads", "scalar");

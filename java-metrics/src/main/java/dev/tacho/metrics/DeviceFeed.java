@@ -7,6 +7,7 @@ import dev.tacho.metrics.perf.DeviceRates;
 import dev.tacho.metrics.prometheus.PrometheusStatLogger;
 import dev.tacho.metrics.stats.MemoryArea;
 import java.util.concurrent.atomic.AtomicLongArray;
+import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -24,7 +25,8 @@ public final class DeviceFeed {
   private final DeviceRates rates;
   private final AtomicLongArray memory = new AtomicLongArray(AREAS.length);
   private volatile @Nullable CounterSource source;
-  private volatile @Nullable DevicePeaks peaks;
+  private final AtomicReference<@Nullable DevicePeaks> peaks = new AtomicReference<>();
+  private volatile boolean measured;
 
   DeviceFeed(PrometheusStatLogger published, int workers, long nanos) {
     this.published = published;
@@ -37,9 +39,21 @@ public final class DeviceFeed {
     source = newSource;
   }
 
-  /** Says what the device can do, once it is known: given by option, or measured. */
-  public void peaks(DevicePeaks newPeaks) {
-    peaks = newPeaks;
+  /** Says what the device can do, as somebody who knows it has written it down. */
+  public void peaks(DevicePeaks given) {
+    measured = false;
+    peaks.set(given);
+  }
+
+  /** Says what the device has done in a measurement; when it is seen to compute more, that counts. */
+  public void measuredPeaks(DevicePeaks least) {
+    measured = true;
+    peaks.accumulateAndGet(least, (known, found) -> known == null ? found : known.atLeast(found));
+  }
+
+  /** What the device can do, as far as it is known by now. */
+  public @Nullable DevicePeaks peaks() {
+    return peaks.get();
   }
 
   /** Says how many bytes outside the heap the engine holds for something now. */
@@ -60,7 +74,14 @@ public final class DeviceFeed {
         source = null;
         LOG.error("The counters of a device failed and are no longer read", e);
       }
-      rates.update(nanos, totals, peaks);
+      DevicePeaks known = peaks.get();
+      rates.update(nanos, totals, known);
+      if (measured && known != null) {
+        DevicePeaks corrected = rates.corrected(known);
+        if (!corrected.equals(known)) {
+          measuredPeaks(corrected);
+        }
+      }
       published.device(totals, rates);
     }
     for (MemoryArea area : AREAS) {

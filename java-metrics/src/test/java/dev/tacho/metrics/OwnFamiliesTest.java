@@ -13,8 +13,10 @@ import dev.tacho.metrics.perf.DeviceRates;
 import dev.tacho.metrics.prometheus.ExpositionFormat;
 import dev.tacho.metrics.prometheus.MetricsRegistry;
 import dev.tacho.metrics.stats.MemoryArea;
+import java.util.Objects;
 import java.util.Random;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -111,6 +113,42 @@ class OwnFamiliesTest {
     assertThatThrownBy(() -> new DevicePeaks(0, 1)).hasMessageContaining("must be positive");
     assertThatThrownBy(() -> new DevicePeaks(1, Double.POSITIVE_INFINITY)).hasMessageContaining("finite");
     assertThat(new DevicePeaks(1e308, 1e308).bytesPerSecond()).as("a sum that is not finite").isEqualTo(1e308);
+  }
+
+  @Test
+  void moreOperationsThanAMeasuredPeakRaiseItButNotAGivenOne() {
+    DevicePeaks low = new DevicePeaks(1e9, 1e9);
+    DeviceRates rates = new DeviceRates(0);
+    DeviceCounters totals = new DeviceCounters(0);
+    totals.work(3_000_000_000L, 5_000_000_000L, 0);
+    rates.update(1_000_000_000, totals, low);
+    assertThat(rates.mfu()).isEqualTo(3);
+    assertThat(rates.corrected(low)).isEqualTo(new DevicePeaks(3e9, 1e9));
+    assertThat(rates.mfu()).isEqualTo(1);
+    assertThat(rates.mbu()).as("bytes may come from caches").isEqualTo(5);
+    assertThat(rates.corrected(low)).as("told once").isSameAs(low);
+    for (boolean measured : new boolean[] {true, false}) {
+      try (FakeEngine engine = new FakeEngine()) {
+        DeviceFeed device = engine.source().device();
+        if (measured) {
+          device.measuredPeaks(new DevicePeaks(1, 2e9));
+          device.measuredPeaks(new DevicePeaks(1e-3, 1e9));
+        } else {
+          device.peaks(new DevicePeaks(1, 2e9));
+        }
+        AtomicLong flops = new AtomicLong();
+        device.counters(counters -> counters.work(flops.addAndGet(1_000_000_000), 0, 0));
+        Await.until("a window has ended", () -> engine.value("tacho:mfu_ratio") > 0);
+        DevicePeaks known = Objects.requireNonNull(device.peaks());
+        assertThat(known.bytesPerSecond()).isEqualTo(2e9);
+        if (measured) {
+          assertThat(engine.value("tacho:mfu_ratio")).isLessThanOrEqualTo(1);
+          assertThat(known.flopsPerSecond()).isGreaterThan(1e6);
+        } else {
+          assertThat(known.flopsPerSecond()).isEqualTo(1);
+        }
+      }
+    }
   }
 
   @Test

@@ -15,4 +15,10 @@ public record DevicePeaks(double flopsPerSecond, double bytesPerSecond) {
           + " byte/s: must be positive and finite");
     }
   }
+
+  /** The larger of each: two measurements show what can be done at least. */
+  public DevicePeaks atLeast(DevicePeaks other) {
+    return new DevicePeaks(
+        Math.max(flopsPerSecond, other.flopsPerSecond), Math.max(bytesPerSecond, other.bytesPerSecond));
+  }
 }
