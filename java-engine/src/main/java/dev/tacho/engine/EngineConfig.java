@@ -7,6 +7,7 @@ import dev.tacho.metrics.perf.DevicePeaks;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.EnumMap;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -311,6 +312,7 @@ public final class EngineConfig {
   /** Collects values; {@link #build()} checks that they go together. One thread at a time. */
   public static final class Builder {
     private final EnumMap<EngineOption, Object> values;
+    private final Set<EngineOption> fromEnvironment = EnumSet.noneOf(EngineOption.class);
 
     private Builder(EnumMap<EngineOption, Object> values) {
       this.values = values;
@@ -333,13 +335,15 @@ public final class EngineConfig {
      *
      * @param environment e.g. {@link System#getenv()}
      * @param others further names with that prefix that somebody else reads
-     * @throws ConfigurationException if a variable with the prefix belongs to no option; names the nearest
+     * @throws ConfigurationException if a variable with the prefix belongs to no option, or has no value of it; names
+     *     the nearest, or the variable
      */
     public Builder environment(Map<String, String> environment, Set<String> others) {
       EnvironmentOptions.find(environment, others)
           .forEach((option, text) -> {
             if (!values.containsKey(option)) {
-              set(option, text);
+              values.put(option, EnvironmentOptions.naming(EnumSet.of(option), () -> option.parse(text)));
+              fromEnvironment.add(option);
             }
           });
       return this;
@@ -347,6 +351,7 @@ public final class EngineConfig {
 
     private Builder put(EngineOption option, Object value) {
       values.put(option, value);
+      fromEnvironment.remove(option);
       return this;
     }
 
@@ -543,8 +548,12 @@ public final class EngineConfig {
      */
     public EngineConfig build() {
       EngineConfig config = new EngineConfig(new EnumMap<>(values));
-      ConfigChecks.check(config, values);
-      return config;
+      return EnvironmentOptions.naming(
+          fromEnvironment,
+          () -> {
+            ConfigChecks.check(config, values);
+            return config;
+          });
     }
   }
 }

@@ -4,6 +4,7 @@ import java.util.EnumMap;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Supplier;
 import java.util.regex.Pattern;
 
 /** The options that environment variables set. */
@@ -43,5 +44,19 @@ final class EnvironmentOptions {
       found.put(option, variable.getValue());
     }
     return found;
+  }
+
+  /**
+   * Does something with options; if one of them is wrong whose value a variable gave, the variable is named.
+   *
+   * @param fromEnvironment options that variables gave
+   */
+  static <T> T naming(Set<EngineOption> fromEnvironment, Supplier<T> step) {
+    try {
+      return step.get();
+    } catch (ConfigurationException e) {
+      EngineOption option = EngineOption.find(e.option());
+      throw option != null && fromEnvironment.contains(option) ? e.setBy(option.environmentName()) : e;
+    }
   }
 }

@@ -184,6 +184,18 @@ class EngineConfigTest {
   }
 
   @Test
+  void aVariableWithoutAValueOfItsOptionIsNamed() {
+    assertThatThrownBy(() -> builder().environment(Map.of("TACHO_MAX_NUM_SEQS", "abc"), Set.of()))
+        .isInstanceOfSatisfying(ConfigurationException.class, e -> assertThat(e.option()).isEqualTo("max-num-seqs"))
+        .hasMessageStartingWith("TACHO_MAX_NUM_SEQS (--max-num-seqs): expected ")
+        .hasMessageContaining("'abc'");
+    EngineConfig.Builder tooFew = builder().environment(Map.of("TACHO_MAX_NUM_SEQS", "0"), Set.of());
+    assertThatThrownBy(tooFew::build).hasMessage("TACHO_MAX_NUM_SEQS (--max-num-seqs): must be at least 1, is 0");
+    tooFew.maxNumSeqs(-1);
+    assertThatThrownBy(tooFew::build).as("set by somebody else since").hasMessageStartingWith("--max-num-seqs: ");
+  }
+
+  @Test
   void unknownEnvironmentVariableNamesTheNearest() {
     assertThatThrownBy(() -> builder().environment(Map.of("TACHO_THREAD", "5"), Set.of()))
         .isInstanceOf(ConfigurationException.class)

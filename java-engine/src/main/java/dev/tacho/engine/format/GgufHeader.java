@@ -3,8 +3,11 @@ package dev.tacho.engine.format;
 import dev.tacho.engine.ModelFormatException;
 import dev.tacho.engine.UnsupportedException;
 import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -79,7 +82,8 @@ record GgufHeader(int version, Map<String, GgufValue> metadata, Map<String, Gguf
   private static int readVersion(String file, GgufCursor cursor) {
     int magic = cursor.int32("magic");
     if (magic != MAGIC) {
-      String found = String.format("0x%08x", Integer.reverseBytes(magic));
+      byte[] bytes = ByteBuffer.allocate(Integer.BYTES).order(ByteOrder.LITTLE_ENDIAN).putInt(magic).array();
+      String found = "the bytes " + HexFormat.ofDelimiter(" ").formatHex(bytes);
       throw cursor.fault(
           0,
           "magic",

@@ -222,7 +222,7 @@ class GgufFileTest {
   void foreignAndWrongEndianFilesAreSaidToBeSo() {
     assertThat(refuse("PK\u0003\u0004 and more".getBytes(StandardCharsets.ISO_8859_1)))
         .hasMessageContaining("magic")
-        .hasMessageContaining("0x504b0304");
+        .hasMessageContaining("expected the bytes 47 47 55 46 (\"GGUF\"), found the bytes 50 4b 03 04");
     byte[] bigEndian = sample().toByteArray();
     bigEndian[4] = 0;
     bigEndian[7] = 3;
