@@ -232,6 +232,37 @@ public final class BlockAllocator {
     return quiet;
   }
 
+  /**
+   * Reads what {@link #extend} will look at in sequences whose blocks end, one level of references after the other, so
+   * that the memory of all of them is waited for at the same time. Changes nothing. Of several groups it reads the
+   * first.
+   *
+   * @param sequences the first {@code count} of them are meant
+   * @param count how many
+   * @return a number without a meaning, which keeps the reads from being left out
+   */
+  public int fetch(SequenceBlocks[] sequences, int count) {
+    int sum = 0;
+    for (int i = 0; i < count; i++) {
+      sum += sequences[i].lostPrefixBlocks();
+    }
+    for (int i = 0; i < count; i++) {
+      sum += sequences[i].hashes().size() + sequences[i].table(0).size();
+    }
+    for (int i = 0; i < count; i++) {
+      sum += sequences[i].hashes().words().length + sequences[i].table(0).capacity();
+    }
+    for (int i = 0; i < count; i++) {
+      PrefixHashes hashes = sequences[i].hashes();
+      sum += hashes.word(hashes.size() - 1) + hashes.word(PrefixCache.runStart(hashes.size()));
+      sum += sequences[i].table(0).newest();
+    }
+    for (int i = 0; i < count; i++) {
+      sum += pool.fetch(sequences[i].hashes(), sequences[i].table(0).newest());
+    }
+    return sum;
+  }
+
   /** Gives all blocks of a sequence back, group by group. */
   public void release(SequenceBlocks sequence) {
     for (int g = 0; g < groups.length; g++) {

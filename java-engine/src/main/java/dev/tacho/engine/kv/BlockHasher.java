@@ -13,6 +13,7 @@ public abstract sealed class BlockHasher permits Sha256BlockHasher, FastBlockHas
   /** 64-bit words that a hash takes; a shorter hash leaves the last ones 0. */
   static final int WORDS = 4;
 
+  private static final byte[] NO_KEYS = {};
   private static final byte ADAPTER_TAG = 1;
   private static final byte SALT_TAG = 2;
   private static final VarHandle INTS = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.LITTLE_ENDIAN);
@@ -49,6 +50,10 @@ public abstract sealed class BlockHasher permits Sha256BlockHasher, FastBlockHas
    * </pre>
    */
   static byte[] extraKeys(String adapterName, String cacheSalt) {
+    if (adapterName.isEmpty() && cacheSalt.isEmpty()) {
+      // One for all sequences, so that it is at hand when a block is hashed.
+      return NO_KEYS;
+    }
     byte[] adapter = adapterName.getBytes(StandardCharsets.UTF_8);
     byte[] salt = cacheSalt.getBytes(StandardCharsets.UTF_8);
     byte[] keys = new byte[keyBytes(adapter) + keyBytes(salt)];

@@ -9,6 +9,7 @@ package dev.tacho.engine.kv;
  *        1     previous in the free list       4  previous there
  *        2     owners                          5  cache group of a cached block
  *                                              6  1 if it is cached
+ *                                              7  its chain there
  *        8-15  its hash, low half of each word first
  * </pre>
  *
@@ -22,6 +23,7 @@ final class BlockRecords {
   static final int PREVIOUS_IN_CHAIN = 4;
   static final int GROUP = 5;
   static final int CACHED = 6;
+  static final int CHAIN = 7;
   private static final int HASH = 8;
 
   private static final int STRIDE = HASH + 2 * BlockHasher.WORDS;
@@ -46,12 +48,6 @@ final class BlockRecords {
 
   void set(int block, int field, int value) {
     ints[block * STRIDE + ALIGNMENT + field] = value;
-  }
-
-  /** First word of a block's hash. */
-  long firstWord(int block) {
-    int at = block * STRIDE + ALIGNMENT + HASH;
-    return (ints[at] & 0xFFFFFFFFL) | (long) ints[at + 1] << Integer.SIZE;
   }
 
   /** Sets a block's hash to the one at {@code words[from]}. */

@@ -25,6 +25,16 @@ public final class BlockTable {
     return blocks[i];
   }
 
+  /** The last block, the null block if there is none. */
+  int newest() {
+    return size == 0 ? KvBlockPool.NULL_BLOCK : blocks[size - 1];
+  }
+
+  /** Blocks for which there is room. */
+  int capacity() {
+    return blocks.length;
+  }
+
   /** Appends a block. */
   public void append(int block) {
     if (size == blocks.length) {

@@ -229,6 +229,14 @@ public final class KvBlockPool {
     return cache == null ? -1 : cache.find(words, at, group);
   }
 
+  /**
+   * Reads what publishing a block, the first one of a sequence that is not hashed, will look at; see {@link
+   * BlockAllocator#fetch}.
+   */
+  int fetch(PrefixHashes hashes, int block) {
+    return references(block) + (cache == null ? 0 : cache.fetch(hashes));
+  }
+
   /** Copies the free list, next to be handed out first. */
   public int[] freeList() {
     int[] list = new int[numFree];

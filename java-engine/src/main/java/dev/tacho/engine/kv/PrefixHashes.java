@@ -18,7 +18,7 @@ public final class PrefixHashes {
    */
   public PrefixHashes(String adapterName, String cacheSalt) {
     laterBlockKeys = BlockHasher.extraKeys(adapterName, "");
-    firstBlockKeys = BlockHasher.extraKeys(adapterName, cacheSalt);
+    firstBlockKeys = cacheSalt.isEmpty() ? laterBlockKeys : BlockHasher.extraKeys(adapterName, cacheSalt);
   }
 
   /** Makes room for the hashes of so many blocks. */
@@ -42,6 +42,11 @@ public final class PrefixHashes {
   /** Blocks hashed. */
   public int size() {
     return size;
+  }
+
+  /** A part of the hash of a block; 0 if it is none that has been hashed. */
+  int word(int block) {
+    return block >= 0 && block < size ? (int) words[block * BlockHasher.WORDS] : 0;
   }
 
   /** Hash words; block i's begin at {@code i * BlockHasher.WORDS}. */

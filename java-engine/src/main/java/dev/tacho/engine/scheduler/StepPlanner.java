@@ -4,6 +4,7 @@ import dev.tacho.engine.kv.BlockAllocator;
 import dev.tacho.engine.kv.BlockHasher;
 import dev.tacho.engine.kv.KvBlockPool;
 import dev.tacho.engine.kv.SequenceBlocks;
+import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -13,6 +14,11 @@ import org.jspecify.annotations.Nullable;
 final class StepPlanner {
   // Room that a sequence gets for its output when it begins to run, so that most never copy their tokens again.
   private static final int RESERVED_TOKENS = 4096;
+
+  // With fewer running sequences what a step reads stays in a CPU's own caches, and reading ahead gains nothing.
+  private static final int FETCH_FROM = 512;
+  // Places to read ahead: what is read of them has to stay in the nearest cache until they are planned.
+  private static final int FETCHED = 128;
 
   private final SchedulerConfig config;
   private final KvBlockPool pool;
@@ -25,6 +31,11 @@ final class StepPlanner {
   private final PrefillCadence cadence;
   private PauseState pause = PauseState.UNPAUSED;
   private int numDeferred;
+  // Those of sequences that are read ahead; between two calls it keeps none of them.
+  private final SequenceBlocks[] ending = new SequenceBlocks[FETCHED];
+  // Without a meaning: as it is kept, the reads are.
+  @SuppressWarnings("unused")
+  private int fetched;
 
   // Of the step being planned.
   private int budget;
@@ -130,7 +141,11 @@ final class StepPlanner {
   }
 
   private void planRunning(StepPlan plan, int threshold, long nanos) {
+    boolean fetches = running.size() >= FETCH_FROM;
     for (int i = 0; i < running.end() && budget > 0; i++) {
+      if (fetches && i % FETCHED == 0) {
+        fetch(i, Math.min(i + FETCHED, running.end()));
+      }
       SequenceProgress s = running.at(i);
       int n = s == null ? 0 : wanted(s, threshold);
       if (s == null || n <= 0) {
@@ -144,6 +159,19 @@ final class StepPlanner {
       }
     }
     computesPrompt = continuesPrompt;
+  }
+
+  /** Has the memory come that is needed for sequences whose blocks end, of the places {@code from} to {@code to}. */
+  private void fetch(int from, int to) {
+    int count = 0;
+    for (int i = from; i < to; i++) {
+      SequenceProgress s = running.at(i);
+      if (s != null && s.computedTokens >= s.quietUntil) {
+        ending[count++] = s.blocks;
+      }
+    }
+    fetched = blocks.fetch(ending, count);
+    Arrays.fill(ending, 0, count, SequenceProgress.NO_BLOCKS);
   }
 
   /** Tokens that a running sequence could compute in this step, blocks aside. */

@@ -5,9 +5,12 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tacho.engine.InvalidRequestException;
 import dev.tacho.engine.PromptTooLongException;
+import dev.tacho.engine.SamplingParams;
+import dev.tacho.engine.sampling.SamplerState;
 import dev.tacho.metrics.event.FinishReason;
 import java.util.List;
 import java.util.Objects;
+import java.util.Set;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -22,6 +25,29 @@ class SchedulerTest {
 
   private static Sequence.Builder request(String id, int prompt, int maxTokens) {
     return SchedulerWorld.sequence(id, prompt, maxTokens);
+  }
+
+  @Test
+  void asManySequencesAsAreReadAheadGetAndPublishTheirBlocks() {
+    int sequences = 700;
+    SchedulerConfig.Builder config = config().maxNumBatchedTokens(5 * sequences).maxNumSeqs(sequences);
+    SchedulerWorld w = new SchedulerWorld(config, 8 * sequences, 4, true);
+    for (int i = 0; i < sequences; i++) {
+      SamplerState sampler = new SamplerState(SamplingParams.greedy().withMaxTokens(40), Set.of(), 0);
+      w.add(Sequence.builder("r" + i, new int[] {i, 1, 2, 3, 4}, sampler));
+    }
+    for (int step = 0; step < 21; step++) {
+      w.step();
+    }
+    assertThat(w.scheduler.running()).hasSize(sequences);
+    for (Sequence s : w.scheduler.running()) {
+      assertThat(s.computedTokens()).as(s.requestId()).isEqualTo(25);
+      assertThat(s.blockTable().size()).as(s.requestId()).isEqualTo(7);
+      for (int i = 0; i < 7; i++) {
+        assertThat(w.scheduler.pool().isCached(s.blockTable().block(i))).as("block %d of %s", i, s).isEqualTo(i < 6);
+      }
+    }
+    assertThat(w.scheduler.audit()).isTrue();
   }
 
   @Test
