@@ -9,6 +9,7 @@ import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import org.slf4j.event.Level;
 
 /**
  * Finds the peaks of a device, from the cache or by measuring once nothing has run for a while. Work that arrives ends
@@ -94,7 +95,7 @@ final class PeakWatch implements Runnable {
         store(subject, best);
         return;
       }
-      LOG.info(
+      LOG.atLevel(rest.equals(idleTime) ? Level.INFO : Level.DEBUG).log(
           "While the peaks of {} were measured, others had {} % of a CPU's time: they are used, but not kept, and"
               + " measured again later",
           subject,
