@@ -23,6 +23,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
@@ -137,8 +138,11 @@ class LongWaitTest {
   /** Thirty requests whose 480 tokens each take 30 blocks, of 39. */
   private static void submitTooMany(Engine engine) {
     for (int i = 0; i < 30; i++) {
-      engine.submit(request("r" + i, 8, LONG.withMaxTokens(472)));
+      engine.submit(request("r" + i, 8, LONG.withMaxTokens(472))).accepted().join();
     }
+  }
+
+  private static void awaitPreemptions(Engine engine) {
     Await.until("many preemptions", () -> preemptions(engine) >= 60);
   }
 
@@ -148,10 +152,21 @@ class LongWaitTest {
 
   @Test
   void preemptionsAgainAndAgainHaveALine() {
-    try (Engine engine = ScriptedEngine.over(ScriptedRunner.unhurried()).numBlocks(40).open()) {
+    CountDownLatch goOn = new CountDownLatch(1);
+    ScriptedRunner runner =
+        ScriptedRunner.endless()
+            .during(
+                step -> {
+                  goOn.await();
+                  // As long as a step of a real model.
+                  LockSupport.parkNanos(200_000);
+                });
+    try (Engine engine = ScriptedEngine.over(runner).numBlocks(40).open()) {
       EngineRuntime runtime = engine.group().engines().getFirst();
       assertThat(runtime.repeatedPreemptions()).as("nothing runs").isNull();
       submitTooMany(engine);
+      goOn.countDown();
+      awaitPreemptions(engine);
       Pattern pattern =
           Pattern.compile(
               "(\\d+) sequences were preempted (\\d+) times in the last (\\d+) s: 39 KV blocks are too few for the"
@@ -173,18 +188,24 @@ class LongWaitTest {
 
   @Test
   void gaugeTellsTheWaitOfThosePreempted() {
+    CountDownLatch allAreThere = new CountDownLatch(1);
     CountDownLatch goOn = new CountDownLatch(1);
     AtomicBoolean hold = new AtomicBoolean();
     ScriptedRunner runner =
         ScriptedRunner.endless()
             .during(
                 step -> {
+                  // So that each of them runs before one is preempted.
+                  allAreThere.await();
+                  LockSupport.parkNanos(200_000);
                   if (hold.get()) {
                     goOn.await();
                   }
                 });
     try (Engine engine = ScriptedEngine.over(runner).numBlocks(40).open()) {
       submitTooMany(engine);
+      allAreThere.countDown();
+      awaitPreemptions(engine);
       hold.set(true);
       Await.until(
           "a waiting sequence, each of which has run, has waited for 50 ms",
@@ -193,6 +214,7 @@ class LongWaitTest {
                   >= 0.05);
       goOn.countDown();
     } finally {
+      allAreThere.countDown();
       goOn.countDown();
     }
   }
