@@ -12,6 +12,7 @@ import org.junit.jupiter.api.Test;
 class EventWriterAllocationTest {
   private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
   private static final int STEPS = 20_000;
+  private static final int RUNS = 5;
   private static final RequestId REQUEST_ID = RequestId.of("cmpl-0123456789abcdef");
 
   private final StepShape shape = new StepShape();
@@ -35,12 +36,17 @@ class EventWriterAllocationTest {
     assertThat(allocated(EventWriter.disabled())).isZero();
   }
 
+  /** The least of several runs: code that is compiled anew meanwhile may make an object once that it made none of. */
   private long allocated(EventWriter writer) {
     run(writer);
     run(writer);
-    long before = THREADS.getCurrentThreadAllocatedBytes();
-    run(writer);
-    return THREADS.getCurrentThreadAllocatedBytes() - before;
+    long least = Long.MAX_VALUE;
+    for (int i = 0; i < RUNS && least > 0; i++) {
+      long before = THREADS.getCurrentThreadAllocatedBytes();
+      run(writer);
+      least = Math.min(least, THREADS.getCurrentThreadAllocatedBytes() - before);
+    }
+    return least;
   }
 
   private void run(EventWriter writer) {

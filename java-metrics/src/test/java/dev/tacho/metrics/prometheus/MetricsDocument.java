@@ -121,9 +121,20 @@ final class MetricsDocument {
       port 9464 from the pages of every process that publishes there, also while one is too busy to answer. Engines of
       different model names or indexes stand side by side; where processes share both, counters and histograms are
       summed, gauges are those of the process that wrote last, and `vllm:lora_requests_info` is summed over those with
-      the same adapters. Exemplars stay in the process. Files of dead processes are left out and deleted.
-      `FlightRecorder` reads the rings: every event since a ring last wrapped and all that was not read, also after
-      the process was killed.
+      the same adapters. Exemplars stay in the process.
+      Pages of dead processes are left out and deleted. The rings of the last process of each engine that died stay,
+      until another one of that engine dies: `FlightRecorder` reads them, every event since a ring last wrapped and all
+      that was not read, also after the process was killed. A line in the sidecar's log says when a process is gone,
+      and which rings are kept. The directory must exist when the sidecar starts.
+
+      The sidecar says of itself:
+
+      | family | type | labels | unit | what it says |
+      |---|---|---|---|---|
+      | `tacho:sidecar_processes` | gauge | | processes | Processes whose pages it read for this answer. |
+      | `tacho:sidecar_processes_gone_total` | counter | `end`: closed, died | processes | Those that it no longer reads. |
+
+      `increase(tacho:sidecar_processes_gone_total{end="died"}[10m]) > 0` is worth an alert.
 
       """;
 
