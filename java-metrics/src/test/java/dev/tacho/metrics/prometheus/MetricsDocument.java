@@ -132,7 +132,7 @@ final class MetricsDocument {
       | family | type | labels | unit | what it says |
       |---|---|---|---|---|
       | `tacho:sidecar_processes` | gauge | | processes | Processes whose pages it read for this answer. |
-      | `tacho:sidecar_processes_gone_total` | counter | `end`: closed, died | processes | Those that it no longer reads. |
+      | `tacho:sidecar_processes_gone_total` | counter | `end`: closed, died | processes | Those no longer read. |
 
       `increase(tacho:sidecar_processes_gone_total{end="died"}[10m]) > 0` is worth an alert.
 
