@@ -61,8 +61,8 @@ extern "C" {
 #define TACHO_DTYPE_Q6_K 14
 #define TACHO_DTYPE_BF16 30
 
-/* Forms in which a matmul reads a row of k activations. INT8: k / 32 blocks of equal size, each of which begins with 32
- * int8 codes and their float scale; what follows is the instruction set's own. */
+/* Forms in which a matmul reads a row of k activations. INT8: first k / 32 blocks of 56 bytes, each of which begins
+ * with 32 int8 codes and their float scale; the rest of a block, and of the row, is the instruction set's own. */
 #define TACHO_ACTIVATION_F32 0
 #define TACHO_ACTIVATION_INT8 1
 #define TACHO_ACTIVATION_BF16 2

@@ -5,8 +5,9 @@ public enum ActivationFormat {
   /** Floats as they are. */
   FLOAT32(0, 1),
   /**
-   * Blocks of 32 elements, all of equal size, each of which begins with 32 int8 codes and their float32 scale; what
-   * follows is the provider's own. See {@link Kernels#activationPack} for the rounding.
+   * First blocks of 32 elements, all of equal size (in {@code tacho.h} 56 bytes), each of which begins with 32 int8
+   * codes and their float32 scale; the rest of a block, and of the row, is the provider's own. See {@link
+   * Kernels#activationPack} for the rounding.
    */
   INT8(1, 32),
   /** The upper halves of floats, rounded to nearest even. */

@@ -88,6 +88,15 @@ public enum Implementation {
     return SCALAR.open();
   }
 
+  /** Bytes of a block of INT8 activations: those of {@code tacho.h}, or the provider's own. */
+  int activationBlockBytes() {
+    return switch (this) {
+      case SCALAR -> 36;
+      case VECTOR -> 164;
+      default -> 56;
+    };
+  }
+
   /** Words for what this machine lacks, or the empty string. */
   String missing() {
     return "";

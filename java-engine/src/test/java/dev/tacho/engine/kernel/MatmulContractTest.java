@@ -126,8 +126,10 @@ class MatmulContractTest {
       ActivationRows expected = bench.packRows(scalar, DType.Q8_0, x, bench.oracleWorker);
       for (int i = 0; i < m; i++) {
         for (int b = 0; b < k / 32; b++) {
-          byte[] bytes = block(rows, i, b);
-          assertThat(bytes).as("row %s, block %s", i, b).isEqualTo(block(expected, i, b));
+          byte[] bytes = block(rows, i, b, implementation.activationBlockBytes());
+          assertThat(bytes)
+              .as("row %s, block %s", i, b)
+              .isEqualTo(block(expected, i, b, Implementation.SCALAR.activationBlockBytes()));
           float scale = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN).getFloat(32);
           float largest = 0;
           for (int j = 32 * b; j < 32 * b + 32; j++) {
@@ -167,9 +169,8 @@ class MatmulContractTest {
     }
   }
 
-  private static byte[] block(ActivationRows rows, int i, int b) {
-    long bytes = rows.rowBytes() / (rows.k() / 32);
-    return rows.data().asSlice(i * rows.rowBytes() + b * bytes, 36).toArray(JAVA_BYTE);
+  private static byte[] block(ActivationRows rows, int i, int b, int blockBytes) {
+    return rows.data().asSlice(i * rows.rowBytes() + (long) b * blockBytes, 36).toArray(JAVA_BYTE);
   }
 
   @ParameterizedTest(name = "{0}")
