@@ -40,6 +40,18 @@ struct Product {
         return y;
     }
 
+    /* One row of it, multiplied with nothing beside it. */
+    Matrix row_alone(int64_t row) const {
+        Matrix y(1, params.n, params.n);
+        tacho_matmul_params p = params;
+        p.m = 1;
+        p.x = packed.row(row);
+        p.y = y.data();
+        p.ldy = y.ld();
+        run(tacho_matmul, p, 0, groups());
+        return y;
+    }
+
     std::vector<uint8_t> rows;
     PackedWeight weight;
     Matrix x;
@@ -91,13 +103,7 @@ TEST_P(MatmulTest, RowsDependNeitherOnTheBatchNorOnTheSplit) {
         EXPECT_TRUE(whole.same(product.result(1)));
         EXPECT_TRUE(whole.same(product.result(3)));
         for (int64_t i = 0; i < product.params.m; ++i) {
-            Matrix alone(1, product.params.n, product.params.n);
-            tacho_matmul_params p = product.params;
-            p.m = 1;
-            p.x = product.packed.row(i);
-            p.y = alone.data();
-            p.ldy = alone.ld();
-            run(tacho_matmul, p, 0, product.groups());
+            const Matrix alone = product.row_alone(i);
             ASSERT_TRUE(whole.same_row(i, alone, 0)) << "dtype " << dtype << " row " << i;
         }
     }
@@ -140,15 +146,9 @@ TEST_P(MatmulTest, ManyRowsAreSummedAsOneRowIs) {
         const Matrix whole = product.result(product.groups());
         EXPECT_TRUE(whole.same(product.result(3)));
         for (int64_t i : {int64_t{0}, int64_t{4}, int64_t{5}, m / 2 - 1, m / 2, m - 2, m - 1}) {
-            Matrix alone(1, product.params.n, product.params.n);
-            tacho_matmul_params p = product.params;
-            p.m = 1;
-            p.x = product.packed.row(i);
-            p.y = alone.data();
-            p.ldy = alone.ld();
-            run(tacho_matmul, p, 0, product.groups());
+            const Matrix alone = product.row_alone(i);
             ASSERT_TRUE(whole.same_row(i, alone, 0))
-                << "dtype " << dtype << " m " << m << " n " << p.n << " k " << k << " row " << i;
+                << "dtype " << dtype << " m " << m << " n " << product.params.n << " k " << k << " row " << i;
         }
     }
 }

@@ -20,7 +20,6 @@ struct Vec {
     __m256 high; /* lanes 8..15 */
 };
 
-constexpr int kTileRows = 6;
 constexpr int kFloatRows = 6;
 constexpr bool kConvertsRuns = false;
 constexpr bool kFollowsStreams = false;

@@ -48,8 +48,8 @@ constexpr bool kPairSums = kWideProducts;
 /* Panels and rows that a tile of integer products takes at once, kWideRows where they are wide, and the rows that it
  * can take of one panel. */
 constexpr int kIntPanels = 2;
-constexpr int kIntRows = kTileRows;
-constexpr int kWideRows = kTileRows;
+constexpr int kIntRows = 6;
+constexpr int kWideRows = 6;
 constexpr int kFewIntRows = 8;
 
 TACHO_INLINE Ints broadcast_int(const void* from) {

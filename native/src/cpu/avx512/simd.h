@@ -11,9 +11,8 @@
  *   scale_pow2            a * 2^n for a whole n; goes to infinity, denormals and 0 as a float does
  *   keep_lanes            v in lanes [first, last), `other` elsewhere
  *   sum_lanes, max_lane   over halves, always in the same order
- *   kTileRows             rows of x that a tile of many rows takes
- *   kFloatRows            the same where a tile has no sums but those of floats. Eight are what a cache of eight ways
- *                         holds of rows that lie a multiple of 4 KiB apart
+ *   kFloatRows            rows of x that a tile takes that has no sums but those of floats. With AVX-512 eight, which are
+ *                         what a cache of eight ways holds of rows that lie a multiple of 4 KiB apart
  *   tile_panels           panels of 16 columns that a tile of so many rows takes at once, so that its sums, weights and
  *                         one x fit the registers and few rows still have independent chains
  *   kConvertsRuns         whether widening weights of two bytes costs products of floats, so that with many rows it is
@@ -51,7 +50,6 @@ namespace {
 
 using Vec = __m512;
 
-constexpr int kTileRows = 6;
 constexpr int kFloatRows = 8;
 constexpr bool kConvertsRuns = true;
 constexpr bool kFollowsStreams = true;

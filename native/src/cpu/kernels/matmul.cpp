@@ -42,7 +42,8 @@ TACHO_INLINE void sum_runs(const tacho_matmul_params& p, int64_t row, int64_t pa
 
 template <class Element>
 struct FloatTile {
-    static constexpr int kFewRows = kFloatRows;
+    static constexpr int kRows = kFloatRows;
+    static constexpr int kFewRows = kRows;
     static constexpr int panels(int rows, bool few) { return few && kFollowsStreams && rows == 1 ? 1 : tile_panels(rows); }
 
     template <int R, int P>
@@ -76,7 +77,8 @@ struct FloatTile {
 #if TACHO_BFLOAT_PRODUCTS
 /* Two k at a time: products of bfloats are exact, and are added to a float. */
 struct BFloatTile {
-    static constexpr int kFewRows = kFloatRows;
+    static constexpr int kRows = kFloatRows;
+    static constexpr int kFewRows = kRows;
     static constexpr int panels(int rows, bool few) { return few && kFollowsStreams && rows == 1 ? 1 : tile_panels(rows); }
 
     template <int R, int P>
@@ -119,11 +121,11 @@ void multiply(const Element*, const tacho_matmul_params& p, int64_t begin, int64
             return multiply_many<Element>(p, begin, end);
         }
     }
-    multiply_tiles<FloatTile<Element>, kFloatRows>(p, begin, end);
+    multiply_tiles<FloatTile<Element>>(p, begin, end);
 }
 #if TACHO_BFLOAT_PRODUCTS
 void multiply(const BFloatPair*, const tacho_matmul_params& p, int64_t begin, int64_t end) {
-    multiply_tiles<BFloatTile, kFloatRows>(p, begin, end);
+    multiply_tiles<BFloatTile>(p, begin, end);
 }
 #endif
 

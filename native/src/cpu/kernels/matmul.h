@@ -94,13 +94,13 @@ void multiply_rows(const tacho_matmul_params& p, int64_t begin, int64_t end) {
     }
 }
 
-/* Few rows are one tile; Tile::kFewRows is how many they may be. More are cut into tiles of at most `most`. */
-template <class Tile, int most = kTileRows>
+/* Few rows are one tile; Tile::kFewRows is how many they may be. More are cut into tiles of at most Tile::kRows. */
+template <class Tile>
 void multiply_tiles(const tacho_matmul_params& p, int64_t begin, int64_t end) {
     if (p.m <= Tile::kFewRows) {
         multiply_rows<Tile, true, Tile::kFewRows>(p, begin, end);
     } else {
-        multiply_rows<Tile, false, most>(p, begin, end);
+        multiply_rows<Tile, false, Tile::kRows>(p, begin, end);
     }
 }
 

@@ -35,8 +35,7 @@ struct Sums<R, P, true> {
     }
     TACHO_INLINE Vec get(int r, int i) const { return load(sum[r][i]); }
     TACHO_INLINE void set(int r, int i, Vec v) { store(sum[r][i], v); }
-    /* Else GCC keeps a second copy of the sums on the stack. */
-    TACHO_INLINE void settle() { __asm__ volatile("" ::: "memory"); }
+    TACHO_INLINE void settle() { stay_in_memory(); }
 };
 
 /* What a type's block needs: R blocks of activations, P places in panels. */
@@ -314,12 +313,7 @@ void multiply(const tacho_matmul_params& p, int64_t begin, int64_t end) {
         return multiply_unpacked<Unit>(p, begin, end);
     }
 #endif
-    using Tile = IntTile<Unit>;
-    if (p.m <= Tile::kFewRows) {
-        multiply_rows<Tile, true, Tile::kFewRows>(p, begin, end);
-    } else {
-        multiply_rows<Tile, false, Tile::kRows>(p, begin, end);
-    }
+    multiply_tiles<IntTile<Unit>>(p, begin, end);
 }
 
 }  // namespace

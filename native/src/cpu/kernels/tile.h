@@ -27,6 +27,11 @@ struct Count {
     static constexpr int value = N;
 };
 
+/* Before sums in memory are added to: else GCC keeps a second copy of them on the stack. */
+TACHO_INLINE void stay_in_memory() {
+    __asm__ volatile("" ::: "memory");
+}
+
 template <int R, int P>
 TACHO_INLINE void clear(Vec (&sum)[R][P]) {
     TACHO_UNROLL for (int r = 0; r < R; ++r) {

@@ -30,11 +30,6 @@ constexpr int64_t kBatchBytes = 512 << 10;
 template <class Unit>
 struct Unpacked;
 
-/* Else GCC keeps a second copy of the sums on the stack. */
-TACHO_INLINE void stay_in_memory() {
-    __asm__ volatile("" ::: "memory");
-}
-
 /* The sums of R rows and a panel, [row][16], += a block: ints * scale of the weights * scale of the activations. */
 template <bool pairs, class Block, int R>
 TACHO_INLINE void add_scaled(float* sums, const Ints (&ints)[R], const float* scale, const Block* const (&x)[R]) {
@@ -104,14 +99,21 @@ TACHO_INLINE void unpack_nibbles(const uint8_t* block, uint8_t* codes) {
     }
 }
 
-/* ints += codes of 4 * steps k times activations from k = first. */
-template <int steps, int R>
-TACHO_INLINE void add_products(Ints (&ints)[R], const uint8_t* codes, const ActivationBlock* const (&x)[R],
-                               int64_t first) {
+/*
+ * ints = codes of 4 * steps k times activations from k = from. first(sum, codes, x) gives a row the sum of the first four
+ * k, with what the sum starts at.
+ */
+template <int steps, int R, class First>
+TACHO_INLINE void sum_products(Ints (&ints)[R], const uint8_t* codes, const ActivationBlock* const (&x)[R],
+                               int64_t from, First first) {
+    const Ints start = load_codes(codes);
+    TACHO_UNROLL for (int r = 0; r < R; ++r) {
+        first(ints[r], start, *x[r]);
+    }
     TACHO_UNROLL for (int64_t i = 1; i < steps; ++i) {
         const Ints four = load_codes(codes + i * 64);
         TACHO_UNROLL for (int r = 0; r < R; ++r) {
-            dot_unsigned(ints[r], four, x[r]->codes + first + i * 4);
+            dot_unsigned(ints[r], four, x[r]->codes + from + i * 4);
         }
     }
 }
@@ -134,11 +136,9 @@ struct Unpacked<UnitQ4_0> {
     template <int R>
     TACHO_INLINE void multiply(const ActivationBlock* const (&x)[R], float* sums) const {
         Ints ints[R];
-        const Ints four = load_codes(codes);
-        TACHO_UNROLL for (int r = 0; r < R; ++r) {
-            first_dot_unsigned(ints[r], four, x[r]->codes, &x[r]->start_8);
-        }
-        add_products<8>(ints, codes, x, 0);
+        sum_products<8>(ints, codes, x, 0, [](Ints& sum, const Ints& four, const ActivationBlock& block) {
+            first_dot_unsigned(sum, four, block.codes, &block.start_8);
+        });
         add_scaled<true>(sums, ints, scale, x);
     }
 };
@@ -164,11 +164,9 @@ struct Unpacked<UnitQ4_K> {
     template <int R>
     TACHO_INLINE void multiply(const ActivationBlock* const (&x)[R], float* sums) const {
         Ints ints[R];
-        const Ints four = load_codes(codes);
-        TACHO_UNROLL for (int r = 0; r < R; ++r) {
-            first_dot_unsigned(ints[r], four, x[r]->codes);
-        }
-        add_products<8>(ints, codes, x, 0);
+        sum_products<8>(ints, codes, x, 0, [](Ints& sum, const Ints& four, const ActivationBlock& block) {
+            first_dot_unsigned(sum, four, block.codes);
+        });
         stay_in_memory();
         TACHO_UNROLL for (int r = 0; r < R; ++r) {
             const Vec whole = to_floats(finish_unsigned(ints[r]));
@@ -209,11 +207,10 @@ struct Unpacked<UnitQ6_K> {
     TACHO_INLINE void multiply(const ActivationBlock* const (&x)[R], float* sums) const {
         for (int half = 0; half < 2; ++half) {
             Ints ints[R];
-            const Ints four = load_codes(codes + half * 256);
-            TACHO_UNROLL for (int r = 0; r < R; ++r) {
-                first_dot_unsigned(ints[r], four, x[r]->codes + half * 16, &x[r]->start_32[half]);
-            }
-            add_products<4>(ints, codes + half * 256, x, half * 16);
+            sum_products<4>(ints, codes + half * 256, x, half * 16,
+                            [half](Ints& sum, const Ints& four, const ActivationBlock& block) {
+                                first_dot_unsigned(sum, four, block.codes + half * 16, &block.start_32[half]);
+                            });
             add_scaled<true>(sums, ints, scale[half], x);
         }
     }
@@ -230,7 +227,7 @@ struct StretchTile {
     float* sums;
 
     template <int R>
-    __attribute__((noinline)) void run() const {
+    TACHO_APART void run() const {
         using Block = BlockFor<Unit>;
         const Block* x[R];
         TACHO_UNROLL for (int r = 0; r < R; ++r) {

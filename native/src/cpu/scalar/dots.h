@@ -21,8 +21,8 @@ constexpr bool kSumsInMemory = false;
 constexpr bool kWideProducts = false;
 constexpr bool kPairSums = false;
 constexpr int kIntPanels = 1;
-constexpr int kIntRows = kTileRows;
-constexpr int kWideRows = kTileRows;
+constexpr int kIntRows = 4;
+constexpr int kWideRows = 4;
 constexpr int kFewIntRows = 4;
 
 TACHO_INLINE Ints broadcast_int(const void* from) {

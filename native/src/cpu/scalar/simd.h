@@ -21,7 +21,6 @@ struct Vec {
     float lane[16];
 };
 
-constexpr int kTileRows = 4;
 constexpr int kFloatRows = 4;
 constexpr bool kConvertsRuns = false;
 constexpr bool kFollowsStreams = false;
