@@ -51,7 +51,11 @@ class SidecarTest {
   }
 
   private String text() throws IOException {
-    return new String(new PageDirectory(directory).exposition(ExpositionFormat.TEXT_0_0_4), StandardCharsets.UTF_8);
+    return text(new PageDirectory(directory));
+  }
+
+  private static String text(PageDirectory pages) throws IOException {
+    return new String(pages.exposition(ExpositionFormat.TEXT_0_0_4), StandardCharsets.UTF_8);
   }
 
   private static List<String> settled(String text) {
@@ -189,30 +193,30 @@ class SidecarTest {
     } finally {
       kill(first);
     }
-    String text = new String(pages.exposition(ExpositionFormat.TEXT_0_0_4), StandardCharsets.UTF_8);
+    String text = text(pages);
     assertThat(sidecarLines(text)).startsWith("tacho:sidecar_processes 0.0\n").endsWith("{end=\"died\"} 1.0");
     // It starts after the death of the first, so its own is the later one.
     Process second = publisher();
     try (BufferedReader other = second.inputReader()) {
       assertThat(other.readLine()).isEqualTo("published");
-      text = new String(pages.exposition(ExpositionFormat.TEXT_0_0_4), StandardCharsets.UTF_8);
+      text = text(pages);
       assertThat(sidecarLines(text)).startsWith("tacho:sidecar_processes 1.0\n").endsWith("{end=\"died\"} 1.0");
       assertThat(leftBy(first)).as("of the first, while the second lives").contains(EventType.SNAPSHOT);
       engine(1, options -> { }).close();
-      text = new String(pages.exposition(ExpositionFormat.TEXT_0_0_4), StandardCharsets.UTF_8);
+      text = text(pages);
       assertThat(sidecarLines(text)).as("closed before it was seen").contains("{end=\"closed\"} 0.0");
     } finally {
       kill(second);
     }
     // The next engine that starts here takes the page away before the sidecar looks.
     try (FakeEngine next = engine(0, options -> { })) {
-      text = new String(pages.exposition(ExpositionFormat.TEXT_0_0_4), StandardCharsets.UTF_8);
+      text = text(pages);
       assertThat(sidecarLines(text)).startsWith("tacho:sidecar_processes 1.0\n").endsWith("{end=\"died\"} 2.0");
       assertThat(leftBy(second)).contains(EventType.SNAPSHOT);
       assertThat(leftBy(first)).as("of the first, now that the second has died").isEmpty();
       next.snapshot(0, 0, 0, 1, 1);
     }
-    text = new String(pages.exposition(ExpositionFormat.TEXT_0_0_4), StandardCharsets.UTF_8);
+    text = text(pages);
     assertThat(sidecarLines(text)).isEqualTo("""
         tacho:sidecar_processes 0.0
         tacho:sidecar_processes_gone_total{end="closed"} 1.0
