@@ -81,7 +81,7 @@ final class EngineGroup {
     engines = List.copyOf(started);
     balancer = new LoadBalancer(engines);
     sleep = new SleepControl(engines, model.weights());
-    config.devicePeaks().ifPresent(given -> engines.forEach(engine -> engine.metrics().device().peaks(given)));
+    config.devicePeaks().ifPresent(this::peaksFound);
     boolean wanted = config.enableMfuMetrics() && !config.disableLogStats() && config.devicePeaks().isEmpty();
     peaks = wanted && model.peakBench() != null ? watch(model.peakBench()) : null;
   }
@@ -117,17 +117,7 @@ final class EngineGroup {
   }
 
   private void peaksFound(DevicePeaks found) {
-    engines.forEach(engine -> engine.metrics().device().measuredPeaks(found));
-  }
-
-  /** Keeps what the engines were seen to compute, if that is more than was measured. */
-  private void keepPeaks(PeakWatch watch) {
-    for (EngineRuntime engine : engines) {
-      DevicePeaks seen = engine.metrics().device().peaks();
-      if (seen != null) {
-        watch.raise(seen);
-      }
-    }
+    engines.forEach(engine -> engine.metrics().device().peaks(found));
   }
 
   // ---- requests
@@ -265,7 +255,6 @@ final class EngineGroup {
   void close(Duration drain) {
     if (peaks != null) {
       peaks.close();
-      keepPeaks(peaks);
     }
     sleep.refuse();
     List<Thread> others = new ArrayList<>();

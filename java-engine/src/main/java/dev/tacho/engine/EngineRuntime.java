@@ -310,9 +310,6 @@ final class EngineRuntime {
 
   /** That sequences were preempted again and again since this was asked before, else null. */
   @Nullable String repeatedPreemptions() {
-    if (unfinished() == 0) {
-      return null;
-    }
     return ask((scheduler, nanos) -> Optional.ofNullable(preemptions.look(scheduler, nanos))).orElse(null);
   }
 

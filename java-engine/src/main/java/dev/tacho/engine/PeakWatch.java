@@ -54,7 +54,7 @@ final class PeakWatch implements Runnable {
     end.countDown();
   }
 
-  /** Raises what is kept, if something is, to what was seen later. Any thread. */
+  /** Raises what is kept, if something is, to what was measured later. Any thread. */
   void raise(DevicePeaks seen) {
     String subject = bench.subject();
     DevicePeaks kept = cache.find(subject);

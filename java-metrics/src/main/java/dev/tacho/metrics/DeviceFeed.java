@@ -26,7 +26,6 @@ public final class DeviceFeed {
   private final AtomicLongArray memory = new AtomicLongArray(AREAS.length);
   private volatile @Nullable CounterSource source;
   private final AtomicReference<@Nullable DevicePeaks> peaks = new AtomicReference<>();
-  private volatile boolean measured;
 
   DeviceFeed(PrometheusStatLogger published, int workers, long nanos) {
     this.published = published;
@@ -39,21 +38,9 @@ public final class DeviceFeed {
     source = newSource;
   }
 
-  /** Says what the device can do, as somebody who knows it has written it down. */
-  public void peaks(DevicePeaks given) {
-    measured = false;
-    peaks.set(given);
-  }
-
-  /** Says what the device has done in a measurement; when it is seen to compute more, that counts. */
-  public void measuredPeaks(DevicePeaks least) {
-    measured = true;
+  /** Says what the device can do at least: given by option, or measured. Of several the largest counts. */
+  public void peaks(DevicePeaks least) {
     peaks.accumulateAndGet(least, (known, found) -> known == null ? found : known.atLeast(found));
-  }
-
-  /** What the device can do, as far as it is known by now. */
-  public @Nullable DevicePeaks peaks() {
-    return peaks.get();
   }
 
   /** Says how many bytes outside the heap the engine holds for something now. */
@@ -74,14 +61,7 @@ public final class DeviceFeed {
         source = null;
         LOG.error("The counters of a device failed and are no longer read", e);
       }
-      DevicePeaks known = peaks.get();
-      rates.update(nanos, totals, known);
-      if (measured && known != null) {
-        DevicePeaks corrected = rates.corrected(known);
-        if (!corrected.equals(known)) {
-          measuredPeaks(corrected);
-        }
-      }
+      rates.update(nanos, totals, peaks.get());
       published.device(totals, rates);
     }
     for (MemoryArea area : AREAS) {

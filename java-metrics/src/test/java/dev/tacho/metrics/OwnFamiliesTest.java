@@ -13,7 +13,6 @@ import dev.tacho.metrics.perf.DeviceRates;
 import dev.tacho.metrics.prometheus.ExpositionFormat;
 import dev.tacho.metrics.prometheus.MetricsRegistry;
 import dev.tacho.metrics.stats.MemoryArea;
-import java.util.Objects;
 import java.util.Random;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
@@ -115,39 +114,33 @@ class OwnFamiliesTest {
     assertThat(new DevicePeaks(1e308, 1e308).bytesPerSecond()).as("a sum that is not finite").isEqualTo(1e308);
   }
 
+  /** A call may compute for longer than a window and counts at its end. */
   @Test
-  void moreOperationsThanAMeasuredPeakRaiseItButNotAGivenOne() {
-    DevicePeaks low = new DevicePeaks(1e9, 1e9);
+  void workThatCountsInOneLumpRaisesNoPeak() {
+    DevicePeaks peaks = new DevicePeaks(1e9, 1e9);
     DeviceRates rates = new DeviceRates(0);
     DeviceCounters totals = new DeviceCounters(0);
-    totals.work(3_000_000_000L, 5_000_000_000L, 0);
-    rates.update(1_000_000_000, totals, low);
-    assertThat(rates.mfu()).isEqualTo(3);
-    assertThat(rates.corrected(low)).isEqualTo(new DevicePeaks(3e9, 1e9));
-    assertThat(rates.mfu()).isEqualTo(1);
-    assertThat(rates.mbu()).as("bytes may come from caches").isEqualTo(5);
-    assertThat(rates.corrected(low)).as("told once").isSameAs(low);
-    for (boolean measured : new boolean[] {true, false}) {
-      try (FakeEngine engine = new FakeEngine()) {
-        DeviceFeed device = engine.source().device();
-        if (measured) {
-          device.measuredPeaks(new DevicePeaks(1, 2e9));
-          device.measuredPeaks(new DevicePeaks(1e-3, 1e9));
-        } else {
-          device.peaks(new DevicePeaks(1, 2e9));
-        }
-        AtomicLong flops = new AtomicLong();
-        device.counters(counters -> counters.work(flops.addAndGet(1_000_000_000), 0, 0));
-        Await.until("a window has ended", () -> engine.value("tacho:mfu_ratio") > 0);
-        DevicePeaks known = Objects.requireNonNull(device.peaks());
-        assertThat(known.bytesPerSecond()).isEqualTo(2e9);
-        if (measured) {
-          assertThat(engine.value("tacho:mfu_ratio")).isLessThanOrEqualTo(1);
-          assertThat(known.flopsPerSecond()).isGreaterThan(1e6);
-        } else {
-          assertThat(known.flopsPerSecond()).isEqualTo(1);
-        }
-      }
+    rates.update(1_000_000_000, totals, peaks);
+    assertThat(rates.mfu()).isZero();
+    totals.work(2_000_000_000L, 500_000_000L, 0);
+    rates.update(2_000_000_000, totals, peaks);
+    assertThat(rates.mfu()).isEqualTo(2);
+    totals.work(3_000_000_000L, 500_000_000L, 0);
+    rates.update(3_000_000_000L, totals, peaks);
+    assertThat(rates.mfu()).as("against the peak that was measured").isEqualTo(1);
+  }
+
+  @Test
+  void ofTwoMeasurementsTheLargerFiguresCount() {
+    try (FakeEngine engine = new FakeEngine()) {
+      DeviceFeed device = engine.source().device();
+      device.peaks(new DevicePeaks(1e30, 1));
+      device.peaks(new DevicePeaks(1, 1e30));
+      AtomicLong flops = new AtomicLong();
+      device.counters(counters -> counters.work(flops.addAndGet(1_000_000_000), flops.get(), 0));
+      Await.until("a window has ended", () -> engine.value("tacho:mfu_ratio") > 0);
+      assertThat(engine.value("tacho:mfu_ratio")).isLessThan(1e-9);
+      assertThat(engine.value("tacho:mbu_ratio")).isLessThan(1e-9);
     }
   }
 

@@ -123,7 +123,7 @@ public final class Scheduler {
 
   /**
    * The waiting sequence whose present wait is the longest; null if none waits. Of a long queue only the first
-   * {@value #LOOK} or so are compared, which misses none but by priority. Between two steps.
+   * {@value #LOOK} are compared. Between two steps.
    */
   public @Nullable Sequence longestWaiting() {
     return waiting.longestWaiting(LOOK);

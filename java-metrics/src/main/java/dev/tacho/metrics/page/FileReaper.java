@@ -3,6 +3,7 @@ package dev.tacho.metrics.page;
 import java.io.IOException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -11,6 +12,8 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Deletes what dead processes left in a directory: pages, unfinished files, and rings, but not those of the last one.
@@ -18,11 +21,13 @@ import java.util.Set;
  * gave the last sign of life; whoever asks why it died reads them. They take the place of those of the one before.
  *
  * <p>A file whose process cannot be seen from here must have given no sign of life for {@value #REAP_MILLIS} ms: told
- * no time, and not been written.
+ * no time, and not been written. What cannot be deleted stays.
  */
 public final class FileReaper {
   /** A file of a process that cannot be seen is reaped after so long without a sign of life. */
   public static final long REAP_MILLIS = 600_000;
+
+  private static final Logger LOG = LoggerFactory.getLogger(FileReaper.class);
 
   private FileReaper() {}
 
@@ -45,13 +50,23 @@ public final class FileReaper {
     }
     Set<Path> kept = last(deadRings);
     deadRings.stream().map(ProcessFile::path).filter(path -> !kept.contains(path)).forEach(reaped::add);
-    for (Path path : reaped) {
-      Files.deleteIfExists(path);
-    }
+    reaped.removeIf(path -> !isDeleted(path));
     return reaped.size();
   }
 
+  private static boolean isDeleted(Path path) {
+    try {
+      return Files.deleteIfExists(path);
+    } catch (IOException e) {
+      LOG.debug("{} of a dead process cannot be deleted", path, e);
+      return false;
+    }
+  }
+
   private static void look(Path path, ProcessFile.Kind kind, List<Path> reaped, List<ProcessFile> deadRings) {
+    if (!Files.isRegularFile(path, LinkOption.NOFOLLOW_LINKS)) {
+      return;
+    }
     boolean unfinished = path.toString().endsWith(ProcessFile.TEMPORARY);
     try {
       ProcessFile file = ProcessFile.open(path, kind);

@@ -31,6 +31,7 @@ import java.util.concurrent.atomic.AtomicInteger;
  *   32  pid namespace  long, 0 if unknown      40  clock lock  long, odd while the pair is written
  *   48  nanoTime  long                         56  wall clock  long, milliseconds since 1970, of the same moment
  *   64  names     int, bytes of the names      68  data        int, offset of the data, a multiple of 4096
+ *   72  end       int, 1 when the process takes the file away itself
  *  128  names: UTF-8, what the writer says about itself
  *  data
  * </pre>
@@ -78,6 +79,7 @@ public final class ProcessFile {
   private static final int WALL = 56;
   private static final int NAMES_BYTES = 64;
   private static final int DATA = 68;
+  private static final int END = 72;
   private static final int NAMES = 128;
   private static final int DATA_ALIGNMENT = 4096;
   private static final long START_TOLERANCE_MILLIS = 2000;
@@ -320,13 +322,20 @@ public final class ProcessFile {
     return header.get(LONG, WALL);
   }
 
-  boolean isOfThisNamespace() {
+  /** True where both see the same processes, so that {@link #isStale} is known for certain. */
+  public boolean isOfThisNamespace() {
     long namespace = header.get(LONG, NAMESPACE);
     return namespace != 0 && namespace == pidNamespace();
   }
 
-  /** Takes the file away; memory that is mapped stays. Idempotent. */
+  /** True if the process that made the file has taken it away; who has opened it before still sees so. */
+  public boolean isTakenAway() {
+    return header.get(INT, END) != 0;
+  }
+
+  /** Takes the file away; memory that is mapped stays. The process that made it alone. Idempotent. */
   public void delete() throws IOException {
+    header.set(INT, END, 1);
     Files.deleteIfExists(path);
   }
 

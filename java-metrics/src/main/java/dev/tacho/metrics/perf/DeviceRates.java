@@ -47,19 +47,6 @@ public final class DeviceRates {
     busyNanos = totals.busyNanos();
   }
 
-  /**
-   * Peaks that the last window has disproved, corrected: as many operations a second can be done at least, and the
-   * ratio is 1 then. Bytes disprove nothing, as the counted ones may come from caches.
-   */
-  public DevicePeaks corrected(DevicePeaks peaks) {
-    if (mfu <= 1) {
-      return peaks;
-    }
-    DevicePeaks more = new DevicePeaks(peaks.flopsPerSecond() * mfu, peaks.bytesPerSecond());
-    mfu = 1;
-    return more;
-  }
-
   /** Operations over the peak's. */
   public double mfu() {
     return mfu;

@@ -90,23 +90,25 @@ public final class PageDirectory {
       FileReaper.reap(directory);
     }
     for (List<Page> process : left) {
-      tellOf(process, process.stream().anyMatch(page -> found.contains(page.file.path())));
+      tellOf(process);
     }
     pages.keySet().retainAll(found);
     refused.retainAll(found);
   }
 
-  /** Marks the pages of processes that are gone; gives those that were there the last time, by process. */
+  /** Marks the pages that are not to be read, and gives those of processes that have ended since the last time. */
   private List<List<Page>> whoIsGone(Set<Path> found) {
     Map<String, List<Page>> left = new LinkedHashMap<>();
     Set<String> here = new HashSet<>();
     for (Page page : pages.values()) {
-      boolean wasGone = page.gone;
-      // One that stood still and cannot be seen from here may come back.
-      page.gone = !found.contains(page.file.path()) || page.file.isStale();
-      if (!page.gone) {
+      boolean isThere = found.contains(page.file.path());
+      boolean hadEnded = page.ended;
+      page.gone = !isThere || page.file.isStale();
+      // One that stands still and cannot be seen from here may come back.
+      page.ended = !isThere || (page.gone && page.file.isOfThisNamespace());
+      if (!page.ended) {
         here.add(page.file.process());
-      } else if (!wasGone) {
+      } else if (!hadEnded) {
         left.computeIfAbsent(page.file.process(), key -> new ArrayList<>()).add(page);
       }
     }
@@ -114,20 +116,23 @@ public final class PageDirectory {
     return List.copyOf(left.values());
   }
 
-  /** Counts a process that is gone and says so. */
-  private void tellOf(List<Page> process, boolean leftItsPages) throws IOException {
+  /** Counts a process that has ended and says so. */
+  private void tellOf(List<Page> process) throws IOException {
     ProcessFile file = process.getFirst().file;
     String engines = process.stream().map(page -> page.layout.modelName() + " " + page.layout.engineIndex()).sorted()
         .collect(Collectors.joining(", "));
-    List<Path> rings = ringsOf(file);
-    if (leftItsPages || !rings.isEmpty()) {
+    if (process.stream().allMatch(page -> page.file.isTakenAway())) {
+      own.closed();
+      LOG.info("process {} has closed its engines and taken their files away: {}", file.pid(), engines);
+    } else if (file.isOfThisNamespace() && !file.isStale()) {
+      LOG.warn("somebody has taken the files of process {} away (engines: {}); it lives, and is left out", file.pid(),
+          engines);
+    } else {
+      List<Path> rings = ringsOf(file);
       own.died();
       LOG.warn("process {} has died (engines: {}): its pages are left out; {}", file.pid(), engines,
           rings.isEmpty() ? "it left no rings" : "FlightRecorder can read its rings until another process of the same"
               + " engine dies: " + rings);
-    } else {
-      own.closed();
-      LOG.info("process {} has closed its engines and taken their files away: {}", file.pid(), engines);
     }
   }
 
@@ -215,6 +220,7 @@ public final class PageDirectory {
     private final MemorySegment sharedAdapters;
     @Nullable String adapters;
     boolean gone;
+    boolean ended;
 
     Page(ProcessFile file) throws IOException {
       this.file = file;

@@ -134,7 +134,8 @@ final class MetricsDocument {
       | `tacho:sidecar_processes` | gauge | | processes | Processes whose pages it read for this answer. |
       | `tacho:sidecar_processes_gone_total` | counter | `end`: closed, died | processes | Those no longer read. |
 
-      `increase(tacho:sidecar_processes_gone_total{end="died"}[10m]) > 0` is worth an alert.
+      `increase(tacho:sidecar_processes_gone_total{end="died"}[10m]) > 0` is worth an alert. A process that begins and
+      dies between two scrapes is not seen.
 
       """;
 

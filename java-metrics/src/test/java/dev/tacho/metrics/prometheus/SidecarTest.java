@@ -11,6 +11,7 @@ import dev.tacho.metrics.collector.MetricsCollector;
 import dev.tacho.metrics.event.EventReader;
 import dev.tacho.metrics.event.EventType;
 import dev.tacho.metrics.event.FinishReason;
+import dev.tacho.metrics.page.ProcessFile;
 import dev.tacho.metrics.ring.FlightRecorder;
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -21,9 +22,14 @@ import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.FileTime;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -221,6 +227,71 @@ class SidecarTest {
         tacho:sidecar_processes 0.0
         tacho:sidecar_processes_gone_total{end="closed"} 1.0
         tacho:sidecar_processes_gone_total{end="died"} 2.0""");
+  }
+
+  /** Of a process that dies and is started again between two scrapes the next one takes the files away. */
+  @Test
+  void deathsInACrashLoopAreNoCloses() throws Exception {
+    PageDirectory pages = new PageDirectory(directory);
+    for (int restart = 0; restart < 3; restart++) {
+      Process child = publisher();
+      try (BufferedReader output = child.inputReader()) {
+        assertThat(output.readLine()).isEqualTo("published");
+        assertThat(sidecarLines(text(pages))).startsWith("tacho:sidecar_processes 1.0\n");
+      } finally {
+        kill(child);
+      }
+      try (FakeEngine next = engine(0, options -> { })) {
+        next.snapshot(0, 0, 0, 1, 1);
+      }
+    }
+    assertThat(sidecarLines(text(pages))).isEqualTo("""
+        tacho:sidecar_processes 0.0
+        tacho:sidecar_processes_gone_total{end="closed"} 0.0
+        tacho:sidecar_processes_gone_total{end="died"} 3.0""");
+  }
+
+  @Test
+  void aProcessThatStandsStillAndCannotBeSeenIsLeftOutButHasNotDied() throws Exception {
+    PageDirectory pages = new PageDirectory(directory);
+    try (FakeEngine engine = engine(0, options -> { })) {
+      engine.snapshot(0, 0, 0, 1, 1);
+      engine.source().registry().collector().drain();
+      Path page = files().stream().filter(path -> path.toString().endsWith(".page")).findFirst().orElseThrow();
+      write(page, 32, 1);
+      for (int pause = 0; pause < 2; pause++) {
+        write(page, 56, System.currentTimeMillis());
+        assertThat(sidecarLines(text(pages))).startsWith("tacho:sidecar_processes 1.0\n");
+        write(page, 56, System.currentTimeMillis() - 2 * ProcessFile.FRESH_MILLIS);
+        assertThat(sidecarLines(text(pages))).isEqualTo("""
+            tacho:sidecar_processes 0.0
+            tacho:sidecar_processes_gone_total{end="closed"} 0.0
+            tacho:sidecar_processes_gone_total{end="died"} 0.0""");
+      }
+    }
+    assertThat(sidecarLines(text(pages))).contains("{end=\"closed\"} 1.0");
+  }
+
+  private static void write(Path file, long at, long value) throws IOException {
+    try (FileChannel channel = FileChannel.open(file, StandardOpenOption.WRITE)) {
+      channel.write(ByteBuffer.allocate(Long.BYTES).order(ByteOrder.LITTLE_ENDIAN).putLong(0, value), at);
+    }
+  }
+
+  @Test
+  void aFolderWithTheNameOfAFileStaysAndHoldsUpNobody() throws Exception {
+    Path folder = Files.createDirectories(directory.resolve("tacho-1-1-1.page.tmp"));
+    Path inside = Files.createFile(folder.resolve("inside"));
+    Path empty = Files.createDirectories(directory.resolve("tacho-2-1-1.ring.tmp"));
+    for (Path path : List.of(folder, empty)) {
+      Files.setLastModifiedTime(path, FileTime.fromMillis(1));
+    }
+    try (FakeEngine engine = engine(0, options -> { })) {
+      engine.snapshot(0, 0, 0, 1, 1);
+      assertThat(sidecarLines(text())).startsWith("tacho:sidecar_processes 1.0\n");
+    }
+    assertThat(inside).exists();
+    assertThat(empty).exists();
   }
 
   @ParameterizedTest
