@@ -183,6 +183,10 @@ class LongWaitTest {
       Matcher second = pattern.matcher(next == null ? "" : next);
       int countedNext = second.matches() ? Integer.parseInt(second.group(2)) : 0;
       assertThat(preemptions(engine)).as("each is counted in one line").isGreaterThanOrEqualTo(counted + countedNext);
+      Await.until("all have ended", () -> runtime.unfinished() == 0);
+      Matcher last = pattern.matcher(Objects.requireNonNull(runtime.repeatedPreemptions()));
+      assertThat(last.matches()).as("of those that ran until the end: %s", last).isTrue();
+      assertThat(runtime.repeatedPreemptions()).as("told once").isNull();
     }
   }
 
