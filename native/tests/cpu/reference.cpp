@@ -177,8 +177,11 @@ std::vector<uint8_t> random_rows(Numbers& numbers, int32_t dtype, int64_t n, int
     const int64_t block = row_bytes(dtype, block_elements(dtype));
     if (block_elements(dtype) == 1) {
         std::vector<float> aligned(rows.size() / 4 + 1);
+        /* Bfloats so far apart that few of them share an upper byte, at times. */
+        const bool spread = dtype == TACHO_DTYPE_BF16 && numbers.between(0, 2) == 0;
         for (int64_t i = 0; i < n * k; ++i) {
-            set_element(aligned.data(), dtype, i, numbers.normal());
+            const int exponent = spread ? static_cast<int>(numbers.between(-60, 0)) : 0;
+            set_element(aligned.data(), dtype, i, std::ldexp(numbers.normal(), exponent));
         }
         std::memcpy(rows.data(), aligned.data(), rows.size());
         return rows;

@@ -25,6 +25,11 @@ constexpr int kIntPanels = 1;
 constexpr int kIntRows = 4; /* with 6 the processor's window holds less than a block */
 constexpr int kWideRows = 6;
 constexpr int kFewIntRows = 4;
+constexpr int kBFloatRows = 4;
+constexpr int kManyBFloatRows = 12;
+constexpr int bfloat_panels(int rows) {
+    return rows == 1 ? 4 : rows == 2 ? 2 : 1;
+}
 
 TACHO_INLINE __m256i load_half(const void* from) {
     return _mm256_loadu_si256(static_cast<const __m256i*>(from));
@@ -112,10 +117,32 @@ TACHO_INLINE void first_dot_wide(Ints& sum, const Ints& codes, const void* x) {
         : "xmm14");
 }
 
-/* Of weights that were unpacked: 64 bytes of codes, or of wide codes. */
 TACHO_INLINE void store_ints(uint8_t* to, const Ints& v) {
     _mm256_store_si256(reinterpret_cast<__m256i*>(to), v.low);
     _mm256_store_si256(reinterpret_cast<__m256i*>(to + 32), v.high);
+}
+
+using ByteTable = __m256i;
+TACHO_INLINE ByteTable load_table(const uint8_t* sixteen) {
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(sixteen)));
+}
+TACHO_INLINE Ints look_up(const ByteTable& table, const Ints& nibbles) {
+    return {_mm256_shuffle_epi8(table, nibbles.low), _mm256_shuffle_epi8(table, nibbles.high)};
+}
+TACHO_INLINE Ints interleave_first(const Ints& lower, const Ints& upper) {
+    return {_mm256_unpacklo_epi8(lower.low, upper.low), _mm256_unpacklo_epi8(lower.high, upper.high)};
+}
+TACHO_INLINE Ints interleave_last(const Ints& lower, const Ints& upper) {
+    return {_mm256_unpackhi_epi8(lower.low, upper.low), _mm256_unpackhi_epi8(lower.high, upper.high)};
+}
+TACHO_INLINE Vec first_floats(const Ints& pairs) {
+    return {_mm256_castsi256_ps(_mm256_slli_epi32(pairs.low, 16)),
+            _mm256_castsi256_ps(_mm256_slli_epi32(pairs.high, 16))};
+}
+TACHO_INLINE Vec second_floats(const Ints& pairs) {
+    const __m256i upper = _mm256_set1_epi32(-65536);
+    return {_mm256_castsi256_ps(_mm256_and_si256(pairs.low, upper)),
+            _mm256_castsi256_ps(_mm256_and_si256(pairs.high, upper))};
 }
 /* sum = start + codes * x */
 TACHO_INLINE void first_dot_unsigned(Ints& sum, const Ints& codes, const void* x, const void* start) {

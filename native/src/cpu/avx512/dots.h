@@ -11,10 +11,17 @@
  *   load_wide, dot_wide        the same for signed codes of two k and two int16 of x; only with kWideProducts
  *   first_dot_wide             dot_wide with a sum that starts here, at 0
  *   code_sums                  of a block of 32 signed codes: those with k % 4 < 2 and the others, of each half
+ *   store_ints                 writes 64 bytes, aligned
+ *
+ * For pairs of bfloats (bfloats.h):
+ *
+ *   look_up                    the bytes of a table of 16 for 64 nibbles
+ *   interleave_first, .._last  of every 16 bytes the first or last eight, each followed by its byte of `upper`
+ *   first_floats, ..second_..  of 16 pairs
+ *   dot_bfloats                sum += products of 16 pairs with one of x; only with TACHO_BFLOAT_PRODUCTS
  *
  * With TACHO_UNPACKS_WEIGHTS also what unpacked.h needs:
  *
- *   store_ints                 writes 64 bytes, aligned
  *   first_dot_unsigned         the same as dot_unsigned with a sum that starts here, at 0 or at a pair for all outputs
  *   add_ints                   int32
  *   subtract_products          sum -= dot_wide of two codes of weights
@@ -51,6 +58,13 @@ constexpr int kIntPanels = 2;
 constexpr int kIntRows = 6;
 constexpr int kWideRows = 6;
 constexpr int kFewIntRows = 8;
+/* Rows and panels for which BF16 weights are unpacked at once, and, where products are those of floats, how many rows are
+ * so many that weights become floats once for all of them before. */
+constexpr int kBFloatRows = 8;
+constexpr int kManyBFloatRows = 96;
+constexpr int bfloat_panels(int rows) {
+    return rows == 1 ? 4 : 2;
+}
 
 TACHO_INLINE Ints broadcast_int(const void* from) {
     int32_t value;
@@ -133,9 +147,32 @@ TACHO_INLINE void code_sums(const int8_t* codes, int32_t (&first)[2], int32_t (&
     second[1] = _mm_extract_epi32(upper_half, 1);
 }
 
+TACHO_INLINE void store_ints(uint8_t* to, const Ints& v) {
+    _mm512_store_si512(to, v);
+}
+
+using ByteTable = __m512i;
+TACHO_INLINE ByteTable load_table(const uint8_t* sixteen) {
+    return _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(sixteen)));
+}
+TACHO_INLINE Ints look_up(const ByteTable& table, const Ints& nibbles) {
+    return _mm512_shuffle_epi8(table, nibbles);
+}
+TACHO_INLINE Ints interleave_first(const Ints& lower, const Ints& upper) {
+    return _mm512_unpacklo_epi8(lower, upper);
+}
+TACHO_INLINE Ints interleave_last(const Ints& lower, const Ints& upper) {
+    return _mm512_unpackhi_epi8(lower, upper);
+}
+TACHO_INLINE Vec first_floats(const Ints& pairs) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16));
+}
+TACHO_INLINE Vec second_floats(const Ints& pairs) {
+    return _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(-65536)));
+}
+
 #if defined(__AVX512BF16__)
 #define TACHO_BFLOAT_PRODUCTS 1
-/* sum += products of two bfloats of each output with two of x. */
 TACHO_INLINE void dot_bfloats(Vec& sum, const Ints& pairs, const void* x) {
     const Ints two = broadcast_int(x);
     __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(pairs), "v"(two));

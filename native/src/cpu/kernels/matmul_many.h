@@ -12,6 +12,7 @@
 #ifndef TACHO_CPU_KERNELS_MATMUL_MANY_H
 #define TACHO_CPU_KERNELS_MATMUL_MANY_H
 
+#include "bfloats.h"
 #include "matmul.h"
 
 namespace tacho {
@@ -21,7 +22,7 @@ namespace {
 /* Of the sum of an output: k of one chain (matmul.cpp says why). */
 constexpr int64_t kRun = 256;
 
-/* Rows from which on it is faster than to convert weights for each tile anew. */
+/* Rows from which on it is faster than to widen two bytes for each tile anew. */
 constexpr int64_t kManyRows = 128;
 
 /* Totals and floats of a run: each 64 KiB of the stack. */
@@ -30,6 +31,51 @@ constexpr int64_t kGroupPanels = 4;
 struct ManyScratch {
     alignas(64) float totals[kGroupPanels][kBlockRows][kPanelRows];
     alignas(64) float weights[kGroupPanels][kRun * kPanelRows];
+};
+
+/* A panel of elements of two bytes, whose runs become floats in ascending order; as many panels in a group. */
+template <class Element>
+class WidenedPanel {
+  public:
+    static constexpr int64_t kGroup = kGroupPanels;
+
+    WidenedPanel() = default;
+    TACHO_INLINE WidenedPanel(const tacho_matmul_params& p, int64_t panel)
+        : elements_(panel_at(static_cast<const Element*>(nullptr), p.w, panel, p.k)) {}
+
+    TACHO_INLINE void convert(int64_t from, int64_t to, float* floats) {
+        for (int64_t k = from; k < to; ++k) {
+            store(floats + (k - from) * kPanelRows, load(elements_ + k * kPanelRows));
+        }
+    }
+
+  private:
+    const Element* elements_;
+};
+
+/* A panel of BF16; while a run is multiplied, the next one comes from memory. */
+class UnpackedBFloats {
+  public:
+    static constexpr int64_t kGroup = tile_panels(kFloatRows);
+
+    UnpackedBFloats() = default;
+    TACHO_INLINE UnpackedBFloats(const tacho_matmul_params& p, int64_t panel) : reader_(p.w, panel, p.n, p.k) {}
+
+    TACHO_INLINE void convert(int64_t from, int64_t to, float* floats) {
+        for (int64_t k = from; k < to; k += UnitBF16::kElements) {
+            Ints pairs[4];
+            reader_.ask_for((k + kRun) / UnitBF16::kElements);
+            reader_.read(k / UnitBF16::kElements, pairs);
+            TACHO_UNROLL for (int i = 0; i < 4; ++i) {
+                store(floats + 2 * i * kPanelRows, first_floats(pairs[i]));
+                store(floats + (2 * i + 1) * kPanelRows, second_floats(pairs[i]));
+            }
+            floats += UnitBF16::kElements * kPanelRows;
+        }
+    }
+
+  private:
+    BFloatReader reader_;
 };
 
 /* Rows [row, row + rows) against panels [panel, panel + panels), of k the run [from, to). */
@@ -42,16 +88,6 @@ struct RunOfGroup {
     int64_t from;
     int64_t to;
     ManyScratch& scratch;
-
-    template <class Element>
-    void convert() const {
-        for (int64_t i = 0; i < panels; ++i) {
-            const Element* w = panel_at(static_cast<const Element*>(nullptr), p.w, panel + i, p.k);
-            for (int64_t k = from; k < to; ++k) {
-                store(scratch.weights[i] + (k - from) * kPanelRows, load(w + k * kPanelRows));
-            }
-        }
-    }
 
     void multiply() const {
         constexpr int wide = tile_panels(kFloatRows);
@@ -129,20 +165,26 @@ struct RunOfGroup {
     }
 };
 
-/* All rows, kManyRows or more, against panels [begin, end). */
-template <class Element>
+/* All rows against panels [begin, end). */
+template <class Panel>
 void multiply_many(const tacho_matmul_params& p, int64_t begin, int64_t end) {
     ManyScratch scratch;
     const int64_t blocks = (p.m + kBlockRows - 1) / kBlockRows;
-    for (int64_t panel = begin; panel < end; panel += kGroupPanels) {
-        const int64_t panels = smaller(kGroupPanels, end - panel);
+    for (int64_t panel = begin; panel < end; panel += Panel::kGroup) {
+        const int64_t panels = smaller(Panel::kGroup, end - panel);
         for (int64_t block = 0; block < blocks; ++block) {
             const int64_t row = block * p.m / blocks;
             const int64_t rows = (block + 1) * p.m / blocks - row;
+            Panel group[Panel::kGroup];
+            for (int64_t i = 0; i < panels; ++i) {
+                group[i] = Panel(p, panel + i);
+            }
             for (int64_t from = 0; from < p.k; from += kRun) {
-                const RunOfGroup group{p, row, rows, panel, panels, from, smaller(from + kRun, p.k), scratch};
-                group.convert<Element>();
-                group.multiply();
+                const int64_t to = smaller(from + kRun, p.k);
+                for (int64_t i = 0; i < panels; ++i) {
+                    group[i].convert(from, to, scratch.weights[i]);
+                }
+                RunOfGroup{p, row, rows, panel, panels, from, to, scratch}.multiply();
             }
         }
     }

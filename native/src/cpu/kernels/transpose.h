@@ -56,6 +56,14 @@ TACHO_INLINE Bytes16 odd_words(Bytes16 a, Bytes16 b) {
     return Bytes16(__builtin_shuffle(Words32(a), Words32(b), Words32{1, 3, 5, 7}));
 }
 
+/* Even bytes of a, then of b. */
+TACHO_INLINE Bytes16 even_bytes(Bytes16 a, Bytes16 b) {
+    return __builtin_shuffle(a, b, Bytes16{0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30});
+}
+TACHO_INLINE Bytes16 odd_bytes(Bytes16 a, Bytes16 b) {
+    return __builtin_shuffle(a, b, Bytes16{1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31});
+}
+
 /* Turns a square of words. */
 TACHO_INLINE void turn_square(Bytes16 (&v)[4]) {
     const Bytes16 low01 = low_pairs(Words32(v[0]), Words32(v[1]));

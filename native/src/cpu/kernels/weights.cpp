@@ -1,6 +1,7 @@
 /* Packing of weight matrices, and rows of them as floats. */
 #include "weights.h"
 
+#include "bfloats.h"
 #include "blocks.h"
 #include "transpose.h"
 
@@ -42,9 +43,6 @@ int64_t file_bytes(const float*, int64_t k) {
     return k * 4;
 }
 int64_t file_bytes(const Half*, int64_t k) {
-    return k * 2;
-}
-int64_t file_bytes(const BFloatUnit*, int64_t k) {
     return k * 2;
 }
 int64_t file_bytes(const UnitQ8_0*, int64_t k) {
@@ -220,7 +218,7 @@ void pack_blocks(const uint8_t* source, int64_t rows, int64_t k, Unit* packed) {
     }
 }
 
-/* Elements, or pairs of them, as they are. */
+/* Elements as they are. */
 template <class Element>
 void pack_panel(const uint8_t* source, int64_t rows, int64_t k, Element* packed) {
     pack_elements<static_cast<int>(sizeof *packed)>(source, rows, file_bytes(packed, k),
@@ -239,10 +237,170 @@ void pack_panel(const uint8_t* source, int64_t rows, int64_t k, UnitQ6_K* packed
     pack_blocks<BlockQ6_K>(source, rows, k, packed);
 }
 
-template <class Unit>
-Unit* writable_panel(const Unit* type, void* packed, int64_t panel, int64_t k) {
-    return static_cast<Unit*>(packed) + panel * panel_units(type, k);
-}
+/* ---- packing of BF16 --------------------------------------------------------------------------------------------- */
+
+constexpr int64_t kColumnUnits = 2;
+constexpr int64_t kColumn = kColumnUnits * UnitBF16::kElements;
+constexpr int64_t kUnitBytes = 2 * UnitBF16::kHalfBytes;
+
+/* Sixteen k of the rows of a panel, or what is left of them: their lower and upper bytes, each at its place. */
+struct BFloatColumn {
+    uint8_t lower[kColumnUnits][kUnitBytes];
+    uint8_t upper[kColumnUnits][kUnitBytes];
+
+    /* `source` is the first of the k of the first row, `count` how many there are. */
+    TACHO_INLINE void load(const uint8_t* source, int64_t rows, int64_t row_bytes, int64_t count) {
+        uint8_t turned[kTileBytes];
+        const auto each = [&](auto select) {
+            return [=](int64_t row) {
+                if (row >= rows) {
+                    return Bytes16{};
+                }
+                const uint8_t* at = source + row * row_bytes;
+                return count == kColumn ? select(load_bytes(at), load_bytes(at + 16))
+                                        : select(load_bytes(at, smaller(16, 2 * count)),
+                                                 load_bytes(at + 16, larger(0, 2 * count - 16)));
+            };
+        };
+        transpose<2>(each([](Bytes16 a, Bytes16 b) { return even_bytes(a, b); }), turned);
+        order(turned, lower);
+        transpose<2>(each([](Bytes16 a, Bytes16 b) { return odd_bytes(a, b); }), turned);
+        order(turned, upper);
+    }
+
+  private:
+    /* From [8 pairs][16 rows][2 k]. */
+    static TACHO_INLINE void order(const uint8_t* turned, uint8_t (&to)[kColumnUnits][kUnitBytes]) {
+        for (int64_t pair = 0; pair < kColumn / 2; ++pair) {
+            for (int64_t row = 0; row < kPanelRows; row += 4) {
+                __builtin_memcpy(to[pair / 4] + bfloat_place(pair % 4 * 2, row), turned + (pair * kPanelRows + row) * 2,
+                                 8);
+            }
+        }
+    }
+};
+
+/* Which upper bytes have a code: magnitude 0 and seven others, from `lowest` on. */
+struct BFloatTable {
+    static constexpr int kMagnitudes = 7;
+    int lowest;
+
+    TACHO_INLINE bool lacks(uint8_t upper) const {
+        const int magnitude = upper & 127;
+        return magnitude != 0 && static_cast<uint8_t>(magnitude - lowest) >= kMagnitudes;
+    }
+    TACHO_INLINE uint8_t code(uint8_t upper) const {
+        const int magnitude = upper & 127;
+        return static_cast<uint8_t>((magnitude == 0 ? 0 : (magnitude - lowest + 1) & 7) | (upper >> 4 & 8));
+    }
+    void put(uint8_t (&bytes)[16]) const {
+        for (int code = 0; code < 16; ++code) {
+            const int magnitude = code % 8 == 0 ? 0 : lowest + code % 8 - 1;
+            bytes[code] = static_cast<uint8_t>(code / 8 << 7 | magnitude);
+        }
+    }
+
+    /* The one with the fewest exceptions among some elements of each row; of equal ones the one whose largest magnitude
+     * occurs: what is larger is rarer than what is smaller. */
+    static BFloatTable choose(const uint8_t* source, int64_t rows, int64_t k) {
+        constexpr int64_t enough = 128;
+        const int64_t step = larger(1, k / enough);
+        int32_t below[129] = {}; /* how many have a magnitude below the index */
+        for (int64_t row = 0; row < rows; ++row) {
+            for (int64_t i = 0; i < k; i += step) {
+                ++below[(source[(row * k + i) * 2 + 1] & 127) + 1];
+            }
+        }
+        BFloatTable best{1};
+        int32_t most = -1;
+        below[1] = 0; /* magnitude 0 has a code in every table */
+        for (int magnitude = 1; magnitude < 128; ++magnitude) {
+            below[magnitude + 1] += below[magnitude];
+        }
+        for (int lowest = 1; lowest + kMagnitudes <= 128; ++lowest) {
+            const int32_t covered = below[lowest + kMagnitudes] - below[lowest];
+            const bool has_top = below[lowest + kMagnitudes] > below[lowest + kMagnitudes - 1];
+            if (covered > most || (covered == most && has_top)) {
+                most = covered;
+                best.lowest = lowest;
+            }
+        }
+        return best;
+    }
+};
+
+class BFloatPacker {
+  public:
+    BFloatPacker(const BFloatPanel& panel, const uint8_t* source, int64_t rows, int64_t k)
+        : panel_(panel), source_(source), rows_(rows), k_(k), table_(BFloatTable::choose(source, rows, k)) {}
+
+    void pack() {
+        *panel_.header = {};
+        table_.put(panel_.header->upper);
+        if (BFloatPanel::units_of(k_) > kNoException.unit() || !pack_units<false>()) {
+            panel_.header->plain = 1;
+            pack_units<true>();
+        }
+    }
+
+  private:
+    /* False if there are too many exceptions. */
+    template <bool plain>
+    bool pack_units() {
+        exceptions_ = 0;
+        for (int64_t at = 0; at < k_; at += kColumn) {
+            const int64_t count = smaller(kColumn, k_ - at);
+            BFloatColumn column;
+            column.load(source_ + at * 2, rows_, k_ * 2, count);
+            for (int64_t i = 0; i * UnitBF16::kElements < count; ++i) {
+                const int64_t u = at / UnitBF16::kElements + i;
+                UnitBF16& unit = panel_.units[u];
+                __builtin_memcpy(unit.lower, column.lower[i], sizeof unit.lower);
+                if (plain) {
+                    put_plain(column.upper[i], unit.codes, panel_.tail + u * UnitBF16::kHalfBytes);
+                } else if (!put_codes(column.upper[i], u)) {
+                    return false;
+                }
+            }
+        }
+        panel_.exceptions[exceptions_] = kNoException;
+        return true;
+    }
+
+    TACHO_INLINE bool put_codes(const uint8_t (&upper)[kUnitBytes], int64_t u) {
+        constexpr int64_t half = UnitBF16::kHalfBytes;
+        uint8_t* codes = panel_.units[u].codes;
+        uint8_t lacking = 0;
+        for (int64_t i = 0; i < half; ++i) {
+            lacking |= static_cast<uint8_t>(table_.lacks(upper[i]) | table_.lacks(upper[half + i]));
+            codes[i] = static_cast<uint8_t>(table_.code(upper[i]) | table_.code(upper[half + i]) << 4);
+        }
+        for (int64_t i = 0; lacking != 0 && i < kUnitBytes; ++i) {
+            if (table_.lacks(upper[i])) {
+                if (exceptions_ == panel_.most_exceptions) {
+                    return false;
+                }
+                panel_.exceptions[exceptions_++] = {static_cast<uint32_t>(u << 15 | i << 8 | upper[i])};
+            }
+        }
+        return true;
+    }
+
+    static TACHO_INLINE void put_plain(const uint8_t (&upper)[kUnitBytes], uint8_t* codes, uint8_t* tail) {
+        constexpr int64_t half = UnitBF16::kHalfBytes;
+        for (int64_t i = 0; i < half; ++i) {
+            codes[i] = static_cast<uint8_t>((upper[i] & 15) | upper[half + i] << 4);
+            tail[i] = static_cast<uint8_t>(upper[i] >> 4 | (upper[half + i] & 0xf0));
+        }
+    }
+
+    const BFloatPanel panel_;
+    const uint8_t* source_;
+    int64_t rows_;
+    int64_t k_;
+    BFloatTable table_;
+    int64_t exceptions_ = 0;
+};
 
 /* ---- one row of a panel as k floats ------------------------------------------------------------------------------ */
 
@@ -250,12 +408,6 @@ template <class Element>
 void unpack_row(const Element* panel, int64_t row, int64_t k, float* y) {
     for (int64_t i = 0; i < k; ++i) {
         y[i] = to_float(panel[i * kPanelRows + row]);
-    }
-}
-
-inline void unpack_row(const BFloatPair* panel, int64_t row, int64_t k, float* y) {
-    for (int64_t i = 0; i < k; ++i) {
-        y[i] = to_float(panel[i / 2 * kPanelRows + row].k[i % 2]);
     }
 }
 
@@ -302,32 +454,108 @@ void unpack_row(const UnitQ6_K* panel, int64_t row, int64_t k, float* y) {
     }
 }
 
+void unpack_row(const BFloatPanel& panel, int64_t row, int64_t k, float* y) {
+    constexpr int64_t half = UnitBF16::kHalfBytes;
+    const bool plain = panel.header->plain != 0;
+    const BFloatException* exception = panel.exceptions;
+    for (int64_t i = 0; i < k; ++i) {
+        const int64_t u = i / UnitBF16::kElements;
+        const UnitBF16& unit = panel.units[u];
+        const int64_t place = bfloat_place(i % UnitBF16::kElements, row);
+        const int shift = place < half ? 0 : 4;
+        const int code = unit.codes[place % half] >> shift & 15;
+        int upper = panel.header->upper[code];
+        if (plain) {
+            upper = code | (panel.tail[u * half + place % half] >> shift & 15) << 4;
+        } else {
+            for (; exception->unit() < u; ++exception) {
+            }
+            for (const BFloatException* other = exception; other->unit() == u; ++other) {
+                upper = other->place() == place ? other->upper() : upper;
+            }
+        }
+        y[i] = to_float(BFloat{static_cast<uint16_t>(upper << 8 | unit.lower[place / half][place % half])});
+    }
+}
+
+/* ---- any type ---------------------------------------------------------------------------------------------------- */
+
+/* How a packed matrix of units or elements is packed and read. */
+template <class Unit>
+struct UnitMatrix {
+    static int64_t bytes(int64_t n, int64_t k) {
+        return panel_count(n) * panel_units(type(), k) * static_cast<int64_t>(sizeof(Unit));
+    }
+    static int64_t row_bytes(int64_t k) { return file_bytes(type(), k); }
+    static void pack(void* packed, int64_t panel, int64_t, int64_t k, const uint8_t* source, int64_t rows) {
+        pack_panel(source, rows, k, static_cast<Unit*>(packed) + panel * panel_units(type(), k));
+    }
+    static void unpack(const void* packed, int64_t row, int64_t, int64_t k, float* y) {
+        unpack_row(panel_at(type(), packed, row / kPanelRows, k), row % kPanelRows, k, y);
+    }
+
+  private:
+    static const Unit* type() { return nullptr; }
+};
+
+struct BFloatMatrix {
+    static int64_t bytes(int64_t n, int64_t k) {
+        return panel_count(n) * (BFloatPanel::bytes(k) + BFloatPanel::tail_bytes(k));
+    }
+    static int64_t row_bytes(int64_t k) { return k * 2; }
+    static void pack(void* packed, int64_t panel, int64_t n, int64_t k, const uint8_t* source, int64_t rows) {
+        BFloatPacker(BFloatPanel::of(packed, panel, n, k), source, rows, k).pack();
+    }
+    static void unpack(const void* packed, int64_t row, int64_t n, int64_t k, float* y) {
+        const BFloatPanel panel = BFloatPanel::of(const_cast<void*>(packed), row / kPanelRows, n, k);
+        unpack_row(panel, row % kPanelRows, k, y);
+    }
+};
+
+/* Calls body with a value of the matrix's type. */
+template <class Body>
+TACHO_INLINE void with_matrix(int32_t dtype, Body body) {
+    switch (dtype) {
+        case TACHO_DTYPE_F32:
+            return body(UnitMatrix<float>());
+        case TACHO_DTYPE_F16:
+            return body(UnitMatrix<Half>());
+        case TACHO_DTYPE_BF16:
+            return body(BFloatMatrix());
+        case TACHO_DTYPE_Q8_0:
+            return body(UnitMatrix<UnitQ8_0>());
+        case TACHO_DTYPE_Q4_0:
+            return body(UnitMatrix<UnitQ4_0>());
+        case TACHO_DTYPE_Q4_K:
+            return body(UnitMatrix<UnitQ4_K>());
+        default:
+            return body(UnitMatrix<UnitQ6_K>());
+    }
+}
+
 }  // namespace
 
 int64_t weight_bytes(int32_t dtype, int64_t n, int64_t k) {
     int64_t bytes = 0;
-    with_weight_type(dtype, [&](const auto* type) {
-        bytes = panel_count(n) * panel_units(type, k) * static_cast<int64_t>(sizeof *type);
-    });
+    with_matrix(dtype, [&](auto matrix) { bytes = matrix.bytes(n, k); });
     return bytes;
 }
 
 void weight_pack(const tacho_weight_pack_params& p, int64_t begin, int64_t end) {
-    with_weight_type(p.dtype, [&](const auto* type) {
+    with_matrix(p.dtype, [&](auto matrix) {
         const auto* source = static_cast<const uint8_t*>(p.source);
         for (int64_t panel = begin; panel < end; ++panel) {
             const int64_t first = panel * kPanelRows;
             const int64_t rows = smaller(kPanelRows, p.n - first);
-            pack_panel(source + first * file_bytes(type, p.k), rows, p.k, writable_panel(type, p.packed, panel, p.k));
+            matrix.pack(p.packed, panel, p.n, p.k, source + first * matrix.row_bytes(p.k), rows);
         }
     });
 }
 
 void embedding_lookup(const tacho_embedding_lookup_params& p, int64_t begin, int64_t end) {
-    with_weight_type(p.dtype, [&](const auto* type) {
+    with_matrix(p.dtype, [&](auto matrix) {
         for (int64_t i = begin; i < end; ++i) {
-            const int64_t id = p.ids[i];
-            unpack_row(panel_at(type, p.w, id / kPanelRows, p.k), id % kPanelRows, p.k, p.y + i * p.ldy);
+            matrix.unpack(p.w, p.ids[i], p.n, p.k, p.y + i * p.ldy);
         }
     });
 }

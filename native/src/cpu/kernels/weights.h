@@ -5,7 +5,7 @@
  * Instruction sets differ where it says so, and nothing outside this folder may rely on any of it.
  *
  *   F32, F16   [k][16 rows]
- *   BF16       [k][16 rows], with products of bfloats [k / 2][16 rows][2 k]
+ *   BF16       in 12 bits a weight: bfloats.h
  *   Q8_0       64 k, 1088 bytes   | f16 scale [2][16] | 2 blocks of 512 |
  *                block, wide products       int8 [16][16 rows][2 k]
  *                block, others              uint8 [8][16 rows][4 k], 128 above the code
@@ -72,18 +72,6 @@ struct UnitQ6_K {
 };
 static_assert(sizeof(UnitQ6_K) == 3392, "no padding");
 
-/* Two bfloats of one row. */
-struct BFloatPair {
-    BFloat k[2];
-};
-
-/* What BF16 panels are made of. */
-#if TACHO_BFLOAT_PRODUCTS
-using BFloatUnit = BFloatPair;
-#else
-using BFloatUnit = BFloat;
-#endif
-
 TACHO_INLINE int64_t panel_count(int64_t n) {
     return (n + kPanelRows - 1) / kPanelRows;
 }
@@ -98,33 +86,6 @@ TACHO_INLINE int64_t panel_units(const float*, int64_t k) {
 }
 TACHO_INLINE int64_t panel_units(const Half*, int64_t k) {
     return k * kPanelRows;
-}
-TACHO_INLINE int64_t panel_units(const BFloat*, int64_t k) {
-    return k * kPanelRows;
-}
-TACHO_INLINE int64_t panel_units(const BFloatPair*, int64_t k) {
-    return (k + 1) / 2 * kPanelRows;
-}
-
-/* Calls body with a null pointer of the type that a packed matrix is made of. */
-template <class Body>
-TACHO_INLINE void with_weight_type(int32_t dtype, Body body) {
-    switch (dtype) {
-        case TACHO_DTYPE_F32:
-            return body(static_cast<const float*>(nullptr));
-        case TACHO_DTYPE_F16:
-            return body(static_cast<const Half*>(nullptr));
-        case TACHO_DTYPE_BF16:
-            return body(static_cast<const BFloatUnit*>(nullptr));
-        case TACHO_DTYPE_Q8_0:
-            return body(static_cast<const UnitQ8_0*>(nullptr));
-        case TACHO_DTYPE_Q4_0:
-            return body(static_cast<const UnitQ4_0*>(nullptr));
-        case TACHO_DTYPE_Q4_K:
-            return body(static_cast<const UnitQ4_K*>(nullptr));
-        default:
-            return body(static_cast<const UnitQ6_K*>(nullptr));
-    }
 }
 
 /* The start of a panel. */

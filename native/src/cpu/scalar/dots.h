@@ -24,6 +24,11 @@ constexpr int kIntPanels = 1;
 constexpr int kIntRows = 4;
 constexpr int kWideRows = 4;
 constexpr int kFewIntRows = 4;
+constexpr int kBFloatRows = 4;
+constexpr int kManyBFloatRows = 24;
+constexpr int bfloat_panels(int) {
+    return 1;
+}
 
 TACHO_INLINE Ints broadcast_int(const void* from) {
     Ints result;
@@ -97,6 +102,51 @@ TACHO_INLINE Ints load_wide(const uint8_t*) {
 }
 TACHO_INLINE void dot_wide(Ints&, const Ints&, const void*) {}
 TACHO_INLINE void first_dot_wide(Ints&, const Ints&, const void*) {}
+
+TACHO_INLINE void store_ints(uint8_t* to, const Ints& v) {
+    __builtin_memcpy(to, &v, sizeof v);
+}
+
+struct ByteTable {
+    uint8_t byte[16];
+};
+TACHO_INLINE ByteTable load_table(const uint8_t* sixteen) {
+    ByteTable table;
+    __builtin_memcpy(&table, sixteen, sizeof table);
+    return table;
+}
+TACHO_INLINE Ints look_up(const ByteTable& table, const Ints& nibbles) {
+    return each_byte(nibbles, nibbles, [&](int a, int) { return table.byte[a]; });
+}
+TACHO_INLINE Ints interleaved(const Ints& lower, const Ints& upper, int first) {
+    Ints result;
+    for (int i = 0; i < 32; ++i) {
+        const int from = i / 8 * 16 + first + i % 8;
+        result.code[i / 2][i % 2 * 2] = lower.code[from / 4][from % 4];
+        result.code[i / 2][i % 2 * 2 + 1] = upper.code[from / 4][from % 4];
+    }
+    return result;
+}
+TACHO_INLINE Ints interleave_first(const Ints& lower, const Ints& upper) {
+    return interleaved(lower, upper, 0);
+}
+TACHO_INLINE Ints interleave_last(const Ints& lower, const Ints& upper) {
+    return interleaved(lower, upper, 8);
+}
+TACHO_INLINE Vec first_floats(const Ints& pairs) {
+    Vec result;
+    for (int i = 0; i < 16; ++i) {
+        result.lane[i] = float_of(static_cast<uint32_t>(pairs.sum[i]) << 16);
+    }
+    return result;
+}
+TACHO_INLINE Vec second_floats(const Ints& pairs) {
+    Vec result;
+    for (int i = 0; i < 16; ++i) {
+        result.lane[i] = float_of(static_cast<uint32_t>(pairs.sum[i]) & 0xffff0000);
+    }
+    return result;
+}
 
 TACHO_INLINE void store_codes(int8_t* to, const Vec& v) {
     for (int i = 0; i < 16; ++i) {
