@@ -1,8 +1,9 @@
 """The engines that are measured beside each other: each runs one test of one model in a process of its own.
 
 `measure(model, test)` gives a figure: `tokens_per_second`, and `foreign`, the share of the machine that others used.
-That of ours has more for a decode: `bytes_per_token`, what its operators read and wrote, `attention_bytes_per_token` of
-them, and `dram_gb_per_second`, what a loop that only reads got from memory right behind the test.
+That of a decode, which memory bounds, has `memory_gb_per_second`, what a loop that only reads got from memory right
+before and right behind the test; and if it is ours, `bytes_per_token`, what its operators read and wrote, and
+`attention_bytes_per_token` of them.
 """
 
 import json
@@ -21,7 +22,8 @@ DECODE = "decode"
 BATCHED_DECODE = "batched_decode"
 LONG_DECODE = "decode_at_context"
 JLAMA_MODELS = ROOT / "bench" / "target" / "jlama"
-TESTS = (PREFILL, DECODE, BATCHED_DECODE, LONG_DECODE)
+DECODES = (DECODE, BATCHED_DECODE, LONG_DECODE)
+TESTS = (PREFILL, *DECODES)
 
 
 def depth_of(options, test):
@@ -49,6 +51,11 @@ class Engine:
         """Whether it can run this test of this model file."""
         return test in self.tests
 
+    def run(self, command, test, environment=None):
+        """`machine.run`, with the speed of memory around what it bounds."""
+        o = self.options
+        return run(command, o.quiet, environment, o.threads if test in DECODES else 0)
+
 
 class Tacho(Engine):
     """Ours. The test runs for some seconds before it counts."""
@@ -65,9 +72,9 @@ class Tacho(Engine):
         command = [ROOT / "scripts/tacho", "bench", "--model", model, "--threads", o.threads, "--prompt", prompt,
                    "--decode", decode, "--depth", depth_of(o, test), "--batch", batch, "--repeat", 1, "--kernels",
                    self.kernels, "--json"]
-        done, foreign = run(command, o.quiet, {**os.environ, "TACHO_LOG_LEVEL": "ERROR"})
+        done, state = self.run(command, test, {**os.environ, "TACHO_LOG_LEVEL": "ERROR"})
         lines = json_lines(done.stdout)
-        figure = {"tokens_per_second": lines[0]["tokens_per_second"], "foreign": foreign}
+        figure = {"tokens_per_second": lines[0]["tokens_per_second"], **state}
         if test != PREFILL:
             figure.update(bytes_of([line for line in lines if "operator" in line], decode, batch))
         return figure
@@ -84,8 +91,7 @@ def bytes_of(operators, steps, batch):
         every += of_token
         if operator["operator"] == "attention":
             attention += of_token
-    return {"bytes_per_token": every, "attention_bytes_per_token": attention,
-            "dram_gb_per_second": operators[0]["peak_gb_per_second"]}
+    return {"bytes_per_token": every, "attention_bytes_per_token": attention}
 
 
 class LlamaCpp(Engine):
@@ -105,12 +111,12 @@ class LlamaCpp(Engine):
             command = [self.folder / "llama-batched-bench", "-m", model, "-c", o.batch * (o.depth + o.decode + 16),
                        "-b", 2048, "-ub", 512, "-npp", o.depth, "-ntg", o.decode, "-npl", o.batch, "-t", o.threads,
                        "-tb", o.threads, "--output-format", "jsonl"]
-            done, foreign = run(command, o.quiet)
-            return {"tokens_per_second": json_lines(done.stdout)[-1]["speed_tg"], "foreign": foreign}
+            done, state = self.run(command, test)
+            return {"tokens_per_second": json_lines(done.stdout)[-1]["speed_tg"], **state}
         sizes = ["-p", o.prompt, "-n", 0] if test == PREFILL else ["-p", 0, "-n", o.decode, "-d", depth_of(o, test)]
         command = [self.folder / "llama-bench", "-m", model, "-t", o.threads, "-r", 1, "-o", "json", *sizes]
-        done, foreign = run(command, o.quiet)
-        return {"tokens_per_second": json.loads(done.stdout)[0]["avg_ts"], "foreign": foreign}
+        done, state = self.run(command, test)
+        return {"tokens_per_second": json.loads(done.stdout)[0]["avg_ts"], **state}
 
 
 class Llama3Java(Engine):
@@ -135,12 +141,12 @@ class Llama3Java(Engine):
         command = [*pinned(o), self.java, "--enable-preview", "--add-modules", "jdk.incubator.vector",
                    "-Djdk.incubator.vector.VECTOR_ACCESS_OOB_CHECK=0", *program, "--model", model, "--prompt",
                    " a" * prompt, "--max-tokens", prompt + tokens + 64, "--temperature", "0", "--stream", "false"]
-        done, foreign = run(command, o.quiet)
+        done, state = self.run(command, test)
         found = re.search(r"prompt: ([\d.,]+) tokens/s.*generation: ([\d.,]+) tokens/s", done.stdout + done.stderr)
         if not found:
             sys.exit(f"{self.name} printed no tokens/s:\n{done.stderr[-1000:]}")
         rate = found.group(1 if test == PREFILL else 2)
-        return {"tokens_per_second": float(rate.replace(",", ".")), "foreign": foreign}
+        return {"tokens_per_second": float(rate.replace(",", ".")), **state}
 
 
 class Jlama(Engine):
@@ -161,16 +167,17 @@ class Jlama(Engine):
     def runs(self, model, test):
         return super().runs(model, test) and original(model) is not None
 
-    def run(self, *words):
+    def run_program(self, what, *words):
         command = [*pinned(self.options), self.java, "--add-modules", "jdk.incubator.vector",
-                   "-Djdk.incubator.vector.VECTOR_ACCESS_OOB_CHECK=0", "-cp", self.options.jlama, self.program, *words]
-        return run(command, self.options.quiet)
+                   "-Djdk.incubator.vector.VECTOR_ACCESS_OOB_CHECK=0", "-cp", self.options.jlama, self.program, what,
+                   *words]
+        return self.run(command, what)
 
     def measure(self, model, test):
         o = self.options
         sizes = [o.prompt] if test == PREFILL else [o.depth, o.decode]
-        done, foreign = self.run(test, self.folder(model), o.threads, *sizes)
-        return {"tokens_per_second": json_lines(done.stdout)[-1]["tokens_per_second"], "foreign": foreign}
+        done, state = self.run_program(test, self.folder(model), o.threads, *sizes)
+        return {"tokens_per_second": json_lines(done.stdout)[-1]["tokens_per_second"], **state}
 
     def folder(self, model):
         """Where its weights of this model are; made if they are not there."""
@@ -180,7 +187,7 @@ class Jlama(Engine):
             with tempfile.TemporaryDirectory(dir=made(JLAMA_MODELS)) as beside:
                 whole, packed = Path(beside) / "whole", Path(beside) / "packed"
                 safetensors.write(file, whole)
-                self.run("quantize", whole, packed)
+                self.run_program("quantize", whole, packed)
                 packed.rename(folder)
         return folder
 

@@ -13,6 +13,7 @@ import start
 from engines import BATCHED_DECODE, DECODE, PREFILL
 from machine import head, line
 from ratios import ratio
+from rounds import by_speed, memory_speed
 
 SHAPES = ("1b", "125m")
 TYPES = ("q4_0", "q8_0", "q4_k_m", "bf16", "f16")
@@ -24,6 +25,7 @@ VECTOR = {"vector_prefill": PREFILL, "vector_decode": DECODE}
 START = "start"
 MEMORY = "memory"
 ROWS = (PREFILL, DECODE, BATCHED_DECODE, CONTEXT, *VECTOR, STREAMS, START, MEMORY)
+MEMORY_BOUND = (DECODE, BATCHED_DECODE, CONTEXT, "vector_decode")
 STREAMED_MODEL = "125m-q8_0"
 STARTED_MODEL = "1b-q8_0"
 LLAMA_CPP = "llama.cpp"
@@ -50,12 +52,16 @@ class Floor:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a run says of a floor; the value is None if it was not measured."""
+    """What a run says of a floor; the value is None if it was not measured.
+
+    speeds: pairs of a speed of memory (GB/s) and what its rounds alone say, if the rounds are of more than one.
+    """
 
     floor: Floor
     value: float | None
     more: str = ""
     rounds: int = 0
+    speeds: tuple = ()
 
     @property
     def held(self):
@@ -111,7 +117,7 @@ def deep(rounds):
     values = []
     for figures in rounds:
         near, far = figures[NEAR], figures[FAR]
-        rate = (near["dram_gb_per_second"] + far["dram_gb_per_second"]) / 2 * 1e9
+        rate = memory_speed(figures) * 1e9
         longer = 1 / far["tokens_per_second"] - 1 / near["tokens_per_second"]
         values.append(longer * rate / (far["attention_bytes_per_token"] - near["attention_bytes_per_token"]))
     return statistics.median(values), f"{min(values):.2f} to {max(values):.2f}"
@@ -154,14 +160,23 @@ def floors():
     return found
 
 
-def judge(results, rows=ROWS):
-    """A finding for each floor of these rows."""
-    found = []
-    for floor in floors():
-        if floor.row in rows:
-            rounds = results.get((floor.row, floor.subject))
-            found.append(Finding(floor, *floor.read(rounds), len(rounds)) if rounds else Finding(floor, None))
-    return found
+def shape_of(subject):
+    return subject.partition("-")[0]
+
+
+def finding_of(floor, rounds):
+    """What these rounds say of a floor; all of them are judged together."""
+    if not rounds:
+        return Finding(floor, None)
+    groups = by_speed(rounds)
+    speeds = tuple((speed, finding_of(floor, group)) for speed, group in groups) if len(groups) > 1 else ()
+    return Finding(floor, *floor.read(rounds), len(rounds), speeds)
+
+
+def judge(results, rows=ROWS, shapes=SHAPES):
+    """A finding for each floor of these rows and shapes."""
+    return [finding_of(floor, results.get((floor.row, floor.subject))) for floor in floors()
+            if floor.row in rows and shape_of(floor.subject) in shapes]
 
 
 def number(value):
@@ -185,12 +200,14 @@ def summary(findings, command):
 
 
 def details(findings):
-    """A line for each floor."""
+    """A line for each floor, and for each speed of memory that its rounds are of if they are of several."""
     lines = [head(["goal", "of", "value", "floor", "", "rounds", "of each round"])]
     for finding in findings:
         floor = finding.floor
         lines.append(line([floor.goal, floor.subject, number(finding.value), number(floor.limit), finding.verdict,
                            str(finding.rounds), finding.more]))
+        lines += [line([floor.goal, f"{floor.subject} at {speed:.0f} GB/s", number(part.value), number(floor.limit),
+                        "", str(part.rounds), part.more]) for speed, part in finding.speeds]
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""What the measuring scripts share: waiting for a quiet machine, running a command, the machine's name."""
+"""What the measuring scripts share: waiting for a quiet machine, its memory's speed, running a command, its name."""
 
 import json
 import os
@@ -11,6 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TICKS = os.sysconf("SC_CLK_TCK")
+MEMORY_LOOP = ROOT / "build" / "native" / "tacho_memory_bandwidth"
 
 
 def cpu_ticks():
@@ -62,16 +63,34 @@ def process_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
-def run(command, quiet_seconds, environment=None):
-    """What the command printed (stdout, stderr), and the share of the machine that others used meanwhile."""
+def memory_speed(threads):
+    """GB/s that so many threads which only read get from memory now; takes some 0.4 s."""
+    if not MEMORY_LOOP.exists():
+        sys.exit(f"{MEMORY_LOOP} is not built: scripts/bench builds it")
+    done = subprocess.run([MEMORY_LOOP, str(threads)], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"failed: {MEMORY_LOOP} {threads}\n{done.stderr}")
+    return float(done.stdout)
+
+
+def run(command, quiet_seconds, environment=None, memory_threads=0):
+    """What the command printed (stdout, stderr), and a dict of how the machine was.
+
+    In it: `foreign`, the share of the machine that others used meanwhile, and, if memory_threads is not 0,
+    `memory_gb_per_second`, what so many threads which only read got from memory right before and right behind.
+    """
     command = [str(word) for word in command]
     wait_for_quiet(quiet_seconds)
+    before = memory_speed(memory_threads) if memory_threads else None
     with Foreign(children_seconds) as foreign:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment,
                               errors="replace", check=False)
     if done.returncode != 0:
         sys.exit(f"failed: {' '.join(command)}\n{done.stderr[-2000:]}")
-    return done, foreign.share
+    state = {"foreign": foreign.share}
+    if memory_threads:
+        state["memory_gb_per_second"] = [before, memory_speed(memory_threads)]
+    return done, state
 
 
 def json_lines(text):

@@ -4,8 +4,9 @@
 A test of one engine follows the same test of another, so that both meet the machine in the same state: a ratio is the
 median of those of each round, with the lowest and the highest. It is worth something only if nothing else ran: before
 each run the script waits for a second in which others used less than 5 % of the machine, and it prints the largest
-share that others had during the runs (`foreign`). `of DRAM` is what a decode of ours read a second, as a part of what a
-loop that only reads got right behind it; in a cache a decode can be above that.
+share that others had during the runs (`foreign`). `memory` is what a loop that only reads got before and behind
+each decode of a round, lowest and highest of the rounds; `of DRAM` is what a decode of ours read a second, as a part of
+it; in a cache a decode can be above that.
 """
 
 import argparse
@@ -16,7 +17,8 @@ from pathlib import Path
 
 from engines import BATCHED_DECODE, DECODE, LONG_DECODE, PREFILL, TESTS, Jlama, Llama3Java, LlamaCpp, Tacho
 from machine import head, line, machine, progress
-from ratios import dram_share, ratio
+from ratios import ratio
+from rounds import dram_share, foreign, memory_speed, readings
 
 
 def parse(arguments=None):
@@ -92,7 +94,7 @@ def rates(rounds, name):
 def columns(names):
     """The head of a table of engines, ours first."""
     return ["model", "test", names[0], *(word for name in names[1:] for word in (name, "ratio", "of medians")),
-            "of DRAM", "foreign"]
+            "memory, GB/s", "of DRAM", "foreign"]
 
 
 def cells(names, rounds):
@@ -107,9 +109,12 @@ def cells(names, rounds):
         if name != own:
             compared = ratio(rates(rounds, own), rates(rounds, name))
             row += [str(compared), f"{compared.of_medians:.2f}"]
-    figures = [figures[own] for figures in rounds]
-    row.append(f"{100 * dram_share(figures):.0f} %" if figures[0].get("dram_gb_per_second") else "-")
-    row.append(f"{max(figure['foreign'] for figures in rounds for figure in figures.values()):.3f}")
+    if all(readings(figures) for figures in rounds):
+        speeds = [memory_speed(figures) for figures in rounds]
+        row += [f"{min(speeds):.0f} to {max(speeds):.0f}", f"{100 * dram_share(rounds, own):.0f} %"]
+    else:
+        row += ["-", "-"]
+    row.append(f"{max(map(foreign, rounds)):.3f}")
     return row
 
 

@@ -28,9 +28,3 @@ def ratio(ours, theirs):
         raise ValueError(f"{len(ours)} rounds of ours and {len(theirs)} of theirs")
     each = [own / other for own, other in zip(ours, theirs)]
     return Ratio(statistics.median(each), statistics.median(ours) / statistics.median(theirs), min(each), max(each))
-
-
-def dram_share(figures):
-    """Of figures of our decodes: what they read a second, as a part of what a loop that only reads got; the median."""
-    return statistics.median(figure["tokens_per_second"] * figure["bytes_per_token"]
-                             / (figure["dram_gb_per_second"] * 1e9) for figure in figures)

@@ -18,6 +18,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 /** What {@code scripts/bench table} makes of figures that are there; nothing is measured. */
 class SpeedTableTest {
   private static final String HEADER = "{\"machine\": \"any CPU; commit abc\", \"command\": \"scripts/bench table\"}";
+  private static final String READINGS = "(\"memory_gb_per_second\": )\\[[^]]*]";
   private static final List<String> MODELS = List.of("q4_0", "q8_0", "q4_k_m", "bf16");
 
   @TempDir Path directory;
@@ -53,16 +54,25 @@ class SpeedTableTest {
         .formatted(row, subject, number, figures);
   }
 
+  /** With memory read at 20 GB/s before and behind it. */
   private static String decode(String name, double tokensPerSecond, double attentionBytes) {
     return String.format(
         Locale.ROOT,
-        "\"%s\": {\"tokens_per_second\": %f, \"foreign\": 0.01, \"bytes_per_token\": 1e8, "
-            + "\"attention_bytes_per_token\": %f, \"dram_gb_per_second\": 20}",
+        "\"%s\": {\"tokens_per_second\": %f, \"foreign\": 0.01, \"memory_gb_per_second\": [20, 20], "
+            + "\"bytes_per_token\": 1e8, \"attention_bytes_per_token\": %f}",
         name, tokensPerSecond, attentionBytes);
   }
 
   private static String beside(double ours, double theirs) {
-    return decode("tacho", ours, 0) + ", \"llama.cpp\": {\"tokens_per_second\": " + theirs + ", \"foreign\": 0.02}";
+    return beside(ours, theirs, 20);
+  }
+
+  /** With memory read at 20 GB/s before and behind ours, and at this speed behind the other's. */
+  private static String beside(double ours, double theirs, double gigabytesPerSecond) {
+    return String.format(
+        Locale.ROOT,
+        "%s, \"llama.cpp\": {\"tokens_per_second\": %f, \"foreign\": 0.02, \"memory_gb_per_second\": [20, %f]}",
+        decode("tacho", ours, 0), theirs, gigabytesPerSecond);
   }
 
   /** Three rounds of decoding of each model, whose ratios are 1.5, 1.2 and 3; those of one model are others. */
@@ -85,7 +95,7 @@ class SpeedTableTest {
     assertThat(answer.code()).as(answer.text()).isZero();
     assertThat(answer.text().lines())
         .first()
-        .isEqualTo("any CPU; commit abc; up to 3 rounds, 0 disturbed; `scripts/bench table`");
+        .isEqualTo("any CPU; commit abc; up to 3 rounds, 0 disturbed, 0 unsteady; `scripts/bench table`");
     assertThat(answer.line("decode, one sequence, to llama.cpp", "1.10 (125m-bf16)"))
         .containsExactly(
             "decode, one sequence, to llama.cpp", "1.10 (125m-bf16)", "≥ 1.10", "held",
@@ -97,7 +107,8 @@ class SpeedTableTest {
             "1.20 to 3.00, of medians 3.00 ");
     // 60 tokens of 100 MB a second, of 20 GB/s.
     assertThat(answer.line("1b-q4_0", "decode"))
-        .containsExactly("1b-q4_0", "decode", "60.00", "20.00", "1.50 (1.20 to 3.00)", "3.00", "30 %", "0.020 ");
+        .containsExactly("1b-q4_0", "decode", "60.00", "20.00", "1.50 (1.20 to 3.00)", "3.00", "20 to 20", "30 %",
+            "0.020 ");
   }
 
   @Test
@@ -122,6 +133,60 @@ class SpeedTableTest {
     assertThat(answer.text()).contains("up to 3 rounds, 2 disturbed").contains("| 1b-q8_0 | 1.20 | 1.10 | held | 1 |");
     lines.replaceAll(line -> line.contains("1b-q8_0") ? disturbed(line) : line);
     assertThat(report(lines, "decode").text()).contains("1b-q8_0 not measured");
+  }
+
+  @ParameterizedTest
+  @CsvSource({"22.39, 3, 0 unsteady", "17.86, 3, 0 unsteady", "22.41, 2, 1 unsteady", "17.85, 2, 1 unsteady"})
+  void aRoundInWhichMemoryChangedItsSpeedDoesNotCount(double speed, String counted, String faults) throws Exception {
+    List<String> lines = decodes("", 0, 0, 0);
+    lines.replaceAll(
+        line -> line.contains("1b-q8_0") && line.contains("round\": 1")
+            ? round("decode", "1b-q8_0", 1, beside(120, 100, speed))
+            : line);
+    Answer answer = report(lines, "decode");
+    assertThat(answer.text().lines()).first().asString().contains(faults);
+    assertThat(answer.line("decode, one sequence, to llama.cpp", "1b-q8_0").get(5)).isEqualTo(counted);
+  }
+
+  @Test
+  void aRoundOfAnUnknownSpeedOfMemoryDoesNotCount() throws Exception {
+    List<String> lines = decodes("", 0, 0, 0);
+    lines.replaceAll(line -> line.contains("125m-bf16") ? line.replaceAll(READINGS, "$1[]") : line);
+    Answer answer = report(lines, "decode");
+    assertThat(answer.text()).contains("3 unsteady").contains("125m-bf16 not measured");
+  }
+
+  /** At 25 GB/s and less it is one speed with 20, at more another. */
+  @Test
+  void roundsOfSeveralSpeedsOfMemoryAreJudgedTogetherAndShownApart() throws Exception {
+    List<String> lines = decodes("", 0, 0, 0);
+    lines.removeIf(line -> line.contains("1b-q4_0"));
+    double[] speeds = {55, 20, 25, 54, 26};
+    double[] ratios = {1.4, 1.0, 1.04, 1.3, 1.2};
+    for (int i = 0; i < speeds.length; i++) {
+      String figures = beside(10 * ratios[i], 10).replaceAll(READINGS, "$1[" + speeds[i] + "]");
+      lines.add(round("decode", "1b-q4_0", i, figures));
+    }
+    Answer answer = report(lines, "decode");
+    String goal = "decode, one sequence, to llama.cpp";
+    assertThat(answer.line(goal, "1b-q4_0 |"))
+        .containsExactly(goal, "1b-q4_0", "1.20", "1.10", "held", "5", "1.00 to 1.40, of medians 1.20 ");
+    assertThat(answer.line(goal, "1b-q4_0 at 22 GB/s"))
+        .containsExactly(goal, "1b-q4_0 at 22 GB/s", "1.02", "1.10", "", "2", "1.00 to 1.04, of medians 1.02 ");
+    assertThat(answer.line(goal, "1b-q4_0 at 26 GB/s").subList(2, 6)).containsExactly("1.20", "1.10", "", "1");
+    assertThat(answer.line(goal, "1b-q4_0 at 54 GB/s").subList(2, 6)).containsExactly("1.35", "1.10", "", "2");
+    assertThat(answer.line("1b-q4_0", "decode").get(6)).isEqualTo("20 to 55");
+    assertThat(answer.text()).doesNotContain("1b-q8_0 at");
+  }
+
+  @Test
+  void onlyTheShapesAskedForAreJudged() throws Exception {
+    List<String> lines = decodes("1b-q8_0", 1, 1, 1);
+    lines.removeIf(line -> line.contains("1b-q4_0"));
+    Path file = Files.write(directory.resolve("table.jsonl"), lines);
+    Answer answer = run("--report", file.toString(), "--only", "decode", "--shapes", "125m");
+    assertThat(answer.code()).as(answer.text()).isZero();
+    assertThat(answer.text()).doesNotContain("1b-").contains("`scripts/bench table --shapes 125m --only decode`");
   }
 
   private static String disturbed(String line) {
@@ -195,11 +260,13 @@ class SpeedTableTest {
   @ParameterizedTest
   @CsvSource({
     "--only=some, some is none of prefill",
+    "--shapes=7b, '--shapes: 7b is none of 1b, 125m'",
+    "--shapes=125m --only=start, '--only start: no goal for --shapes 125m'",
     "--report=/no/such.jsonl, '--report: no such file: /no/such.jsonl'",
     "--rounds=3, --llama-cpp and --models are needed",
   })
-  void wrongUsageEndsWithTwoAndSaysWhy(String argument, String words) throws Exception {
-    Answer answer = run(argument);
+  void wrongUsageEndsWithTwoAndSaysWhy(String arguments, String words) throws Exception {
+    Answer answer = run(arguments.split(" "));
     assertThat(answer.code()).isEqualTo(2);
     assertThat(answer.text()).contains(words);
   }
