@@ -156,7 +156,7 @@ public:
 private:
     uint8_t* matrix(int64_t i) const { return memory_ + i * matrix_bytes_; }
 
-    /* Any finite numbers: the time does not depend on them. */
+    /* Finite numbers of one size: the time depends on nothing else. */
     void pack(int32_t dtype) {
         const std::vector<uint8_t> source(static_cast<size_t>(n_ * k_ * 4), 0x21);
         tacho_weight_pack_params pack{};

@@ -45,8 +45,8 @@ TACHO_INLINE Ints zero_ints() {
 TACHO_INLINE Vec to_floats(Ints a) {
     return {_mm256_cvtepi32_ps(a.low), _mm256_cvtepi32_ps(a.high)};
 }
-TACHO_INLINE Vec load_uint8(const uint8_t* from) {
-    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+TACHO_INLINE Vec uint8_floats(Bytes16 sixteen) {
+    const auto bytes = reinterpret_cast<__m128i>(sixteen);
     return {_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes)),
             _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_unpackhi_epi64(bytes, bytes)))};
 }

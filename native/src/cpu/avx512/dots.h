@@ -77,8 +77,8 @@ TACHO_INLINE Ints zero_ints() {
 TACHO_INLINE Vec to_floats(Ints a) {
     return _mm512_cvtepi32_ps(a);
 }
-TACHO_INLINE Vec load_uint8(const uint8_t* from) {
-    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+TACHO_INLINE Vec uint8_floats(Bytes16 bytes) {
+    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(reinterpret_cast<__m128i>(bytes)));
 }
 
 TACHO_INLINE Ints load_codes(const uint8_t* from) {

@@ -1,8 +1,8 @@
 /*
- * BF16 weights in 12 bits, without loss. The upper byte of a bfloat is its sign and all but the last bit of its exponent, and
- * weights of a matrix are so near in size that eight magnitudes hold nearly all of them: that of zero, and seven that
- * follow each other, a factor of 4 apart. With the sign they are 16 upper bytes, which a code of 4 bits looks up in a
- * table of its panel. The lower byte stays as it is.
+ * BF16 weights in 12 bits, without loss. The upper byte of a bfloat is its sign and all but the last bit of its
+ * exponent, and weights of a matrix are so near in size that eight magnitudes hold nearly all of them: that of zero, and
+ * seven that follow each other, a factor of 4 apart. With the sign they are 16 upper bytes, which a code of 4 bits looks
+ * up in a table of its panel. The lower byte stays as it is.
  *
  * A weight whose upper byte is not in the table is an exception, of which a panel has a short list; in Gaussian weights
  * one of 1,200 to 5,000 is one. A panel with more of them than its list holds is plain: its codes are the lower nibbles

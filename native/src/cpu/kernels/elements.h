@@ -18,6 +18,9 @@ struct BFloat {
     uint16_t bits;
 };
 
+/* Sixteen bytes, on whose operators every compiler has instructions for every instruction set. */
+typedef uint8_t Bytes16 __attribute__((vector_size(16)));
+
 }  // namespace tacho
 
 #endif

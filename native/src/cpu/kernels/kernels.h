@@ -43,6 +43,18 @@ int64_t attention_scratch(int64_t head_dim);
 
 namespace {
 
+TACHO_INLINE Bytes16 load_bytes(const void* from) {
+    Bytes16 bytes;
+    __builtin_memcpy(&bytes, from, sizeof bytes);
+    return bytes;
+}
+/* count in [0, 16]; the rest is 0 */
+TACHO_INLINE Bytes16 load_bytes(const void* from, int64_t count) {
+    Bytes16 bytes = {};
+    __builtin_memcpy(&bytes, from, static_cast<unsigned long>(count));
+    return bytes;
+}
+
 TACHO_INLINE int64_t smaller(int64_t a, int64_t b) {
     return a < b ? a : b;
 }

@@ -185,7 +185,7 @@ TACHO_INLINE void multiply_block(Tile<ActivationBlock, R, P>& tile, const UnitQ4
     const int64_t sub = block % 8;
     const uint8_t* codes[P];
     TACHO_UNROLL for (int i = 0; i < P; ++i) {
-        codes[i] = w[i][block / 8].part[sub / 2].codes[sub % 2];
+        codes[i] = w[i][block / 8].codes[sub];
     }
     tile.begin_at_zero();
     tile.multiply_nibbles(codes);
@@ -193,8 +193,8 @@ TACHO_INLINE void multiply_block(Tile<ActivationBlock, R, P>& tile, const UnitQ4
     Vec min[P];
     TACHO_UNROLL for (int i = 0; i < P; ++i) {
         const UnitQ4_K& unit = w[i][block / 8];
-        scale[i] = mul(load(unit.scale), load_uint8(unit.part[sub / 2].sub_scale[sub % 2]));
-        min[i] = mul(load(unit.min), load_uint8(unit.part[sub / 2].sub_min[sub % 2]));
+        scale[i] = mul(load(unit.scale), uint8_floats(unit.sub[sub].scales()));
+        min[i] = mul(load(unit.min), uint8_floats(unit.sub[sub].mins()));
     }
     tile.subtract_mins(min);
     tile.template add_scaled<true>(scale);

@@ -11,23 +11,9 @@ namespace tacho {
 namespace TACHO_ISA_NAMESPACE {
 namespace {
 
-typedef uint8_t Bytes16 __attribute__((vector_size(16)));
 typedef uint16_t Words16 __attribute__((vector_size(16)));
 typedef uint32_t Words32 __attribute__((vector_size(16)));
 typedef uint64_t Words64 __attribute__((vector_size(16)));
-
-TACHO_INLINE Bytes16 load_bytes(const void* from) {
-    Bytes16 bytes;
-    __builtin_memcpy(&bytes, from, sizeof bytes);
-    return bytes;
-}
-
-/* count in [0, 16]; the rest is 0 */
-TACHO_INLINE Bytes16 load_bytes(const void* from, int64_t count) {
-    Bytes16 bytes = {};
-    __builtin_memcpy(&bytes, from, static_cast<unsigned long>(count));
-    return bytes;
-}
 
 TACHO_INLINE Bytes16 low_pairs(Words16 a, Words16 b) {
     return Bytes16(__builtin_shuffle(a, b, Words16{0, 8, 1, 9, 2, 10, 3, 11}));

@@ -155,10 +155,9 @@ struct Unpacked<UnitQ4_K> {
 
     TACHO_INLINE void set(const UnitQ4_K* panel, int64_t block) {
         const UnitQ4_K& unit = panel[block / 8];
-        const auto& part = unit.part[block % 8 / 2];
-        unpack_nibbles(part.codes[block % 2], codes);
-        store(scale, mul(load(unit.scale), load_uint8(part.sub_scale[block % 2])));
-        store(min, mul(load(unit.min), load_uint8(part.sub_min[block % 2])));
+        unpack_nibbles(unit.codes[block % 8], codes);
+        store(scale, mul(load(unit.scale), uint8_floats(unit.sub[block % 8].scales())));
+        store(min, mul(load(unit.min), uint8_floats(unit.sub[block % 8].mins())));
     }
 
     template <int R>

@@ -137,13 +137,12 @@ TACHO_INLINE void put_column(const BlockColumn<BlockQ4_K, Full>& column, int64_t
         unit.scale[row] = block.scale.value();
         unit.min[row] = block.min.value();
         for (int64_t s = 0; s < 8; ++s) {
-            unit.part[s / 2].sub_scale[s % 2][row] = static_cast<uint8_t>(block.sub_scale(s));
-            unit.part[s / 2].sub_min[s % 2][row] = static_cast<uint8_t>(block.sub_min(s));
+            unit.sub[s].set(row, block.sub_scale(s), block.sub_min(s));
         }
     });
 #pragma GCC unroll 8
     for (int64_t s = 0; s < 8; ++s) {
-        put_nibbles(column, s, unit.part[s / 2].codes[s % 2]);
+        put_nibbles(column, s, unit.codes[s]);
     }
 }
 
@@ -431,13 +430,14 @@ void unpack_row(const UnitQ4_0* panel, int64_t row, int64_t k, float* y) {
 }
 
 void unpack_row(const UnitQ4_K* panel, int64_t row, int64_t k, float* y) {
-    for (int64_t i = 0; i < k; ++i) {
-        const UnitQ4_K& unit = panel[i / UnitQ4_K::kElements];
-        const int64_t sub = i % UnitQ4_K::kElements / kQuantBlock;
-        const auto& part = unit.part[sub / 2];
-        const float scale = to_float(unit.scale[row]) * part.sub_scale[sub % 2][row];
-        const float min = to_float(unit.min[row]) * part.sub_min[sub % 2][row];
-        y[i] = scale * static_cast<float>(nibble(part.codes[sub % 2], i % kQuantBlock, row)) - min;
+    for (int64_t block = 0; block < k / kQuantBlock; ++block) {
+        const UnitQ4_K& unit = panel[block / 8];
+        const SubQ4_K& sub = unit.sub[block % 8];
+        const float scale = to_float(unit.scale[row]) * sub.scales()[row];
+        const float min = to_float(unit.min[row]) * sub.mins()[row];
+        for (int64_t i = 0; i < kQuantBlock; ++i) {
+            y[block * kQuantBlock + i] = scale * static_cast<float>(nibble(unit.codes[block % 8], i, row)) - min;
+        }
     }
 }
 

@@ -10,8 +10,8 @@
  *                block, wide products       int8 [16][16 rows][2 k]
  *                block, others              uint8 [8][16 rows][4 k], 128 above the code
  *   Q4_0       64 k, 576 bytes    | f16 scale [2][16] | 2 blocks of nibbles |
- *   Q4_K       256 k, 2368 bytes  | f16 scale [16] | f16 min [16] |, then 4 times 64 k:
- *                                 | u8 sub-scale [2][16] | u8 sub-min [2][16] | 2 blocks of nibbles |
+ *   Q4_K       256 k, 2304 bytes  | f16 scale [16] | f16 min [16] | 8 times sub-scales and sub-mins of 6 bits (SubQ4_K) |
+ *                                 | 8 blocks of nibbles |
  *   Q6_K       256 k, 3392 bytes  | f16 scale [16] | 32 unused |, then 4 times 64 k:
  *                                 | i8 sub-scale [4][16] | 2 times a block of nibbles and one of high bits |
  *
@@ -46,17 +46,37 @@ struct UnitQ4_0 {
 };
 static_assert(sizeof(UnitQ4_0) == 576, "no padding");
 
+/* Of a block of 32 k: sub-scales in the low 6 bits, the two low bits of a sub-min above them; the four others of rows
+ * i and 8 + i in byte i. */
+struct SubQ4_K {
+    uint8_t scale_min[kPanelRows];
+    uint8_t min[kPanelRows / 2];
+
+    TACHO_INLINE Bytes16 scales() const { return load_bytes(scale_min) & 63; }
+    TACHO_INLINE Bytes16 mins() const {
+        uint64_t low;
+        __builtin_memcpy(&low, min, sizeof low);
+        constexpr uint64_t nibbles = 0x0f0f0f0f0f0f0f0f;
+        typedef uint64_t Words64 __attribute__((vector_size(16)));
+        const Words64 upper = {low & nibbles, low >> 4 & nibbles};
+        return load_bytes(scale_min) >> 6 | Bytes16(upper << 2);
+    }
+    TACHO_INLINE void set(int64_t row, int sub_scale, int sub_min) {
+        scale_min[row] = static_cast<uint8_t>(sub_scale | (sub_min & 3) << 6);
+        uint8_t& nibbles = min[row % 8];
+        const int shift = row < 8 ? 0 : 4;
+        nibbles = static_cast<uint8_t>((nibbles & ~(15 << shift)) | sub_min >> 2 << shift);
+    }
+};
+
 struct UnitQ4_K {
     static constexpr int64_t kElements = 256;
     Half scale[kPanelRows];
     Half min[kPanelRows];
-    struct {
-        uint8_t sub_scale[2][kPanelRows];
-        uint8_t sub_min[2][kPanelRows];
-        uint8_t codes[2][kNibbleBytes];
-    } part[4];
+    SubQ4_K sub[8];
+    uint8_t codes[8][kNibbleBytes];
 };
-static_assert(sizeof(UnitQ4_K) == 2368, "no padding");
+static_assert(sizeof(UnitQ4_K) == 2304, "no padding");
 
 struct UnitQ6_K {
     static constexpr int64_t kElements = 256;

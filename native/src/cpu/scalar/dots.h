@@ -47,10 +47,10 @@ TACHO_INLINE Vec to_floats(const Ints& a) {
     }
     return result;
 }
-TACHO_INLINE Vec load_uint8(const uint8_t* from) {
+TACHO_INLINE Vec uint8_floats(Bytes16 bytes) {
     Vec result;
     for (int i = 0; i < 16; ++i) {
-        result.lane[i] = static_cast<float>(from[i]);
+        result.lane[i] = static_cast<float>(bytes[i]);
     }
     return result;
 }

@@ -56,6 +56,7 @@ public final class RepackCache {
 
   private static final int SAMPLE_ROWS = 3 * Kernels.ROW_GROUP;
   private static final int SAMPLE_COLUMNS = 512;
+  private static final int SAMPLE_ODD = 1024;
   private static final long SAMPLE_SEED = 1;
 
   private static final int WRITE_BYTES = 64 << 20;
@@ -200,9 +201,16 @@ public final class RepackCache {
     return digest.digest();
   }
 
+  /** A third has any content; the rest has bytes near each other, and few others, which some layouts make shorter. */
   private static MemorySegment sample(Kernels kernels, DType dtype, KernelWorker worker, Arena arena) {
     byte[] content = new byte[(int) dtype.bytes(SAMPLE_ROWS * (long) SAMPLE_COLUMNS)];
-    new Random(SAMPLE_SEED).nextBytes(content);
+    Random random = new Random(SAMPLE_SEED);
+    random.nextBytes(content);
+    for (int i = content.length / 3; i < content.length; i++) {
+      if (random.nextInt(SAMPLE_ODD) != 0) {
+        content[i] &= 3;
+      }
+    }
     MemorySegment source = arena.allocateFrom(JAVA_BYTE, content);
     MemorySegment packed =
         arena.allocate(kernels.weightBytes(dtype, SAMPLE_ROWS, SAMPLE_COLUMNS), KernelWorker.LINE_BYTES);
