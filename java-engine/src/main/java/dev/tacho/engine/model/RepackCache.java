@@ -19,11 +19,10 @@ import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
-import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
+import java.util.zip.CRC32C;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -37,10 +36,10 @@ import org.jspecify.annotations.Nullable;
  *     8    8  version of this layout
  *    16    8  bytes of the model file
  *    24    8  time of its last change, nanoseconds since 1970
- *    32   32  SHA-256 of what stands before its tensors
- *    64   32  SHA-256 of the kernels' description and of matrices that they have packed
- *    96    8  bytes of the weights
- *   104       zeros
+ *    32    8  CRC-32C of what stands before its tensors
+ *    40    8  CRC-32C of the kernels' description and of matrices that they have packed
+ *    48    8  bytes of the weights
+ *    56       zeros
  *  4096       the weights, each tensor on a multiple of 64 bytes                       (little-endian)
  * </pre>
  */
@@ -49,10 +48,10 @@ public final class RepackCache {
   private static final long MAGIC = ByteBuffer.wrap("TACHORPK".getBytes(StandardCharsets.US_ASCII))
       .order(ByteOrder.LITTLE_ENDIAN)
       .getLong();
-  private static final long VERSION = 2;
-  private static final int KEY_BYTES = 104;
+  private static final long VERSION = 3;
+  private static final int KEY_BYTES = 56;
   private static final int HEADER_BYTES = 4096;
-  private static final int HASH_BYTES = 32;
+  private static final int LAYOUT_AT = 40;
 
   private static final int SAMPLE_ROWS = 3 * Kernels.ROW_GROUP;
   private static final int SAMPLE_COLUMNS = 512;
@@ -122,7 +121,7 @@ public final class RepackCache {
     if (at < 2 * Long.BYTES) {
       return "is no cache of weights of this version";
     }
-    return at < 2 * HASH_BYTES ? "was made from another state of the model file" : "was made by other kernels";
+    return at < LAYOUT_AT ? "was made from another state of the model file" : "was made by other kernels";
   }
 
   /**
@@ -179,16 +178,16 @@ public final class RepackCache {
         .putLong(VERSION)
         .putLong(Files.size(file.path()))
         .putLong(Files.getLastModifiedTime(file.path()).to(TimeUnit.NANOSECONDS))
-        .put(sha256(file.header()))
-        .put(layout(kernels, manifest))
+        .putLong(checksum(file.header()))
+        .putLong(layout(kernels, manifest))
         .putLong(manifest.totalBytes())
         .array();
   }
 
   /** Who packs, and what becomes of matrices of each type: the same only where the memory is laid out alike. */
-  private static byte[] layout(Kernels kernels, TensorManifest manifest) {
-    MessageDigest digest = sha256();
-    digest.update(kernels.description().getBytes(StandardCharsets.UTF_8));
+  private static long layout(Kernels kernels, TensorManifest manifest) {
+    CRC32C checksum = new CRC32C();
+    checksum.update(kernels.description().getBytes(StandardCharsets.UTF_8));
     try (Arena arena = Arena.ofShared()) {
       KernelWorker worker = new KernelWorker(arena, 0);
       manifest.entries().stream()
@@ -196,9 +195,9 @@ public final class RepackCache {
           .map(TensorManifest.Entry::dtype)
           .distinct()
           .sorted()
-          .forEach(dtype -> digest.update(sample(kernels, dtype, worker, arena).asByteBuffer()));
+          .forEach(dtype -> checksum.update(sample(kernels, dtype, worker, arena).asByteBuffer()));
     }
-    return digest.digest();
+    return checksum.getValue();
   }
 
   /** A third has any content; the rest has bytes near each other, and few others, which some layouts make shorter. */
@@ -219,19 +218,12 @@ public final class RepackCache {
     return packed;
   }
 
-  private static byte[] sha256(MemorySegment bytes) {
-    MessageDigest digest = sha256();
+  /** Accidents are to be noticed, not attacks; a cryptographic hash is slow while nothing is compiled yet. */
+  private static long checksum(MemorySegment bytes) {
+    CRC32C checksum = new CRC32C();
     for (long at = 0; at < bytes.byteSize(); at += WRITE_BYTES) {
-      digest.update(bytes.asSlice(at, Math.min(WRITE_BYTES, bytes.byteSize() - at)).asByteBuffer());
+      checksum.update(bytes.asSlice(at, Math.min(WRITE_BYTES, bytes.byteSize() - at)).asByteBuffer());
     }
-    return digest.digest();
-  }
-
-  private static MessageDigest sha256() {
-    try {
-      return MessageDigest.getInstance("SHA-256");
-    } catch (NoSuchAlgorithmException e) {
-      throw new IllegalStateException("every Java platform has SHA-256", e);
-    }
+    return checksum.getValue();
   }
 }
