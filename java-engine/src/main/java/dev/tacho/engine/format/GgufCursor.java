@@ -8,6 +8,7 @@ import java.nio.ByteOrder;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.CodingErrorAction;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 
 /**
  * A place in the bytes of a file that only moves over what is there: each read says what it is for, and a read past the
@@ -120,9 +121,94 @@ final class GgufCursor {
     return string(field, 0, MAX_STRING_BYTES);
   }
 
-  /** Passes over a length and that many bytes. */
-  void skipString(String field) {
-    skip(stringLength(field), field);
+  /**
+   * Reads lengths and that many bytes as UTF-8 each, without making a string of any.
+   *
+   * @param count how many
+   * @param lengthBytes of all of them together with their lengths
+   */
+  GgufStrings strings(int count, int lengthBytes, String field) {
+    long start = take(lengthBytes, field);
+    byte[] all = bytes.asSlice(start, lengthBytes).toArray(ValueLayout.JAVA_BYTE);
+    int[] ends = new int[count];
+    int at = 0;
+    for (int i = 0; i < count; i++) {
+      int from = at + Long.BYTES;
+      long length = from <= lengthBytes ? length(all, at) : -1;
+      if (length < 0 || length > lengthBytes - from) {
+        throw fault(start + at, field + " length", "as when the file was opened", "another one");
+      }
+      at = from + (int) length;
+      ends[i] = at;
+      if (!isPlainUtf8(all, from, at)) {
+        requireUtf8(Arrays.copyOfRange(all, from, at), start + from, field);
+      }
+    }
+    return new GgufStrings(all, ends);
+  }
+
+  private static long length(byte[] all, int at) {
+    long length = 0;
+    for (int i = Long.BYTES - 1; i >= 0; i--) {
+      length = (length << Byte.SIZE) | (all[at + i] & 0xff);
+    }
+    return length;
+  }
+
+  /** False also for some rare sequences that are well-formed: they need a closer look. */
+  private static boolean isPlainUtf8(byte[] text, int from, int to) {
+    int at = from;
+    while (at < to) {
+      int more = moreBytes(text[at]);
+      if (more < 0 || more >= to - at) {
+        return false;
+      }
+      at++;
+      for (; more > 0; more--, at++) {
+        if ((text[at] & 0xc0) != 0x80) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  /** The bytes that follow the first one of a character; -1 where they are not free, or there are three. */
+  private static int moreBytes(byte first) {
+    int value = first & 0xff;
+    if (value < 0x80) {
+      return 0;
+    }
+    if (value >= 0xc2 && value < 0xe0) {
+      return 1;
+    }
+    return value > 0xe0 && value < 0xf0 && value != 0xed ? 2 : -1;
+  }
+
+  /** Passes over so many strings, each a length and that many bytes. */
+  void skipStrings(long count, String field) {
+    // A vocabulary is passed over at each start, by code that is hardly compiled yet: a buffer is read in far fewer
+    // steps then than a segment.
+    ByteBuffer window =
+        bytes
+            .asSlice(position, Math.min(remaining(), Integer.MAX_VALUE))
+            .asByteBuffer()
+            .order(ByteOrder.LITTLE_ENDIAN);
+    int limit = window.limit() - Long.BYTES;
+    int at = 0;
+    long left = count;
+    for (; left > 0 && at <= limit; left--) {
+      long length = window.getLong(at);
+      if (length < 0 || length > limit - at) {
+        break;
+      }
+      at += Long.BYTES + (int) length;
+    }
+    position += at;
+    // What does not fit there: the rest of a huge file, or a length that is wrong.
+    for (; left > 0; left--) {
+      skip(stringLength(field), field);
+    }
   }
 
   /** Reads a length that the rest of the file can hold. Called for each string, so a message is made only on fault. */

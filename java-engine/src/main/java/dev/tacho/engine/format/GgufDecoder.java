@@ -2,11 +2,16 @@ package dev.tacho.engine.format;
 
 import dev.tacho.engine.ModelFormatException;
 import java.lang.foreign.MemorySegment;
-import java.util.ArrayList;
-import java.util.List;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteOrder;
 
 /** Turns metadata values, as they lie in the file, into Java ones, or says which key has another type than asked. */
 final class GgufDecoder {
+  private static final ValueLayout.OfInt INT32 =
+      ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+  private static final ValueLayout.OfFloat FLOAT32 =
+      ValueLayout.JAVA_FLOAT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+
   private GgufDecoder() {}
 
   static String string(String file, MemorySegment bytes, String key, GgufValue value) {
@@ -29,21 +34,23 @@ final class GgufDecoder {
     return readBool(cursor(file, bytes, value), key);
   }
 
-  static List<String> strings(String file, MemorySegment bytes, String key, GgufValue value) {
+  static GgufStrings strings(String file, MemorySegment bytes, String key, GgufValue value) {
     int count =
         requireArray(
             file, key, value, value.elementType() == GgufValueType.STRING, "an array of strings");
-    GgufCursor cursor = cursor(file, bytes, value);
-    List<String> strings = new ArrayList<>(count);
-    for (int i = 0; i < count; i++) {
-      strings.add(cursor.string(key));
+    if (value.bytes() > Integer.MAX_VALUE - 8) {
+      throw new ModelFormatException(
+          file, value.offset(), key + " array", "fewer than 2^31 bytes", String.valueOf(value.bytes()));
     }
-    return strings;
+    return cursor(file, bytes, value).strings(count, (int) value.bytes(), key);
   }
 
   static float[] floats(String file, MemorySegment bytes, String key, GgufValue value) {
     boolean numeric = isInteger(value.elementType()) || isFloat(value.elementType());
     int count = requireArray(file, key, value, numeric, "an array of numbers");
+    if (value.elementType() == GgufValueType.FLOAT32) {
+      return bytes.asSlice(value.offset(), value.bytes()).toArray(FLOAT32);
+    }
     GgufCursor cursor = cursor(file, bytes, value);
     float[] floats = new float[count];
     for (int i = 0; i < count; i++) {
@@ -55,6 +62,9 @@ final class GgufDecoder {
   static int[] integers(String file, MemorySegment bytes, String key, GgufValue value) {
     boolean whole = isInteger(value.elementType()) || value.elementType() == GgufValueType.BOOL;
     int count = requireArray(file, key, value, whole, "an array of integers");
+    if (value.elementType() == GgufValueType.INT32) {
+      return bytes.asSlice(value.offset(), value.bytes()).toArray(INT32);
+    }
     GgufCursor cursor = cursor(file, bytes, value);
     int[] integers = new int[count];
     for (int i = 0; i < count; i++) {

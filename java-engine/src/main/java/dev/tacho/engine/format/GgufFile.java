@@ -182,7 +182,7 @@ public final class GgufFile implements AutoCloseable {
    *
    * @throws ModelFormatException if the key is absent, has another type, or a string is not UTF-8
    */
-  public List<String> strings(String key) {
+  public GgufStrings strings(String key) {
     return GgufDecoder.strings(path.toString(), bytes, key, require(key, "an array of strings"));
   }
 

@@ -114,16 +114,12 @@ record GgufHeader(int version, Map<String, GgufValue> metadata, Map<String, Gguf
     long at = cursor.position();
     String key = cursor.string("key of metadata entry " + index, 1, MAX_KEY_BYTES);
     GgufValueType type = readValueType(cursor, key);
-    GgufValue value;
-    if (type == GgufValueType.ARRAY) {
-      GgufValueType elementType = readValueType(cursor, key);
-      long count = cursor.count(key + " array length", elementType.minBytes());
-      value = new GgufValue(type, elementType, cursor.position(), count);
-      skipElements(cursor, key, elementType, count, 1);
-    } else {
-      value = new GgufValue(type, type, cursor.position(), 1);
-      skipElements(cursor, key, type, 1, 0);
-    }
+    boolean array = type == GgufValueType.ARRAY;
+    GgufValueType elementType = array ? readValueType(cursor, key) : type;
+    long count = array ? cursor.count(key + " array length", elementType.minBytes()) : 1;
+    long offset = cursor.position();
+    skipElements(cursor, key, elementType, count, array ? 1 : 0);
+    GgufValue value = new GgufValue(type, elementType, offset, cursor.position() - offset, count);
     if (into.putIfAbsent(key, value) != null) {
       throw cursor.fault(at, "metadata key", "each key once", key + " again");
     }
@@ -150,9 +146,7 @@ record GgufHeader(int version, Map<String, GgufValue> metadata, Map<String, Gguf
       return;
     }
     if (type == GgufValueType.STRING) {
-      for (long i = 0; i < count; i++) {
-        cursor.skipString(key);
-      }
+      cursor.skipStrings(count, key);
       return;
     }
     if (depth == MAX_ARRAY_DEPTH) {

@@ -7,9 +7,10 @@ package dev.tacho.engine.format;
  * @param type the value's type
  * @param elementType type of the elements if this is an array, else the same as {@code type}
  * @param offset first byte of the value, or of the array's first element, in the file
+ * @param bytes from there to the end of the value
  * @param count number of elements, 1 if this is not an array
  */
-record GgufValue(GgufValueType type, GgufValueType elementType, long offset, long count) {
+record GgufValue(GgufValueType type, GgufValueType elementType, long offset, long bytes, long count) {
   boolean isArray() {
     return type == GgufValueType.ARRAY;
   }

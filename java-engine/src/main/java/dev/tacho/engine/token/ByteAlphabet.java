@@ -1,6 +1,5 @@
 package dev.tacho.engine.token;
 
-import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
 /**
@@ -25,16 +24,28 @@ final class ByteAlphabet {
 
   private ByteAlphabet() {}
 
-  /** The bytes that a token's text writes; its UTF-8 if a character is not of the alphabet, as in added tokens. */
-  static byte[] bytes(String text) {
-    byte[] bytes = new byte[text.length()];
-    for (int i = 0; i < bytes.length; i++) {
-      char character = text.charAt(i);
-      if (character >= BYTE_OF.length || BYTE_OF[character] < 0) {
-        return text.getBytes(StandardCharsets.UTF_8);
+  /**
+   * Copies the bytes that a token's text writes; its UTF-8 if a character is not of the alphabet, as in added tokens.
+   *
+   * @param utf8 the text, from {@code from} to {@code to}
+   * @param into gets them, no more than the text has
+   * @param at index of the first of them
+   * @return index after the last
+   */
+  static int decode(byte[] utf8, int from, int to, byte[] into, int at) {
+    int end = at;
+    for (int i = from; i < to; i++) {
+      int character = utf8[i];
+      if (character < 0 && i + 1 < to) {
+        // Of two bytes, or not of the alphabet.
+        character = (character & 0xe0) == 0xc0 ? ((character & 0x1f) << 6) | (utf8[++i] & 0x3f) : -1;
       }
-      bytes[i] = (byte) BYTE_OF[character];
+      if (character < 0 || character >= BYTE_OF.length || BYTE_OF[character] < 0) {
+        System.arraycopy(utf8, from, into, at, to - from);
+        return at + to - from;
+      }
+      into[end++] = (byte) BYTE_OF[character];
     }
-    return bytes;
+    return end;
   }
 }

@@ -13,20 +13,17 @@ final class SentencePieceMerges {
   /**
    * Two pieces that join into a third.
    *
-   * @param left the text before the joint
-   * @param right the text after it
+   * @param pair the pieces, as {@link TokenPairs#pair}; orders the ways to put one piece together
    * @param score the joined piece's
-   * @param leftLength code points of {@code left}
-   * @param rightLength code points of {@code right}
-   * @param order orders the ways to put one piece together by the ids of the parts
+   * @param leftLength code points of the left one
+   * @param rightLength code points of the right one
    */
-  private record Merge(
-      String left, String right, float score, int leftLength, int rightLength, long order) {}
+  private record Merge(long pair, float score, int leftLength, int rightLength) {}
 
   private SentencePieceMerges() {}
 
-  /** The pairs in the order in which they merge, each as left and right part. */
-  static List<String[]> of(Vocabulary vocabulary) {
+  /** The pairs in the order in which they merge. */
+  static TokenPairs of(Vocabulary vocabulary) {
     float[] scores = vocabulary.scores();
     List<Merge> merges = new ArrayList<>();
     List<Merge> local = new ArrayList<>();
@@ -35,15 +32,17 @@ final class SentencePieceMerges {
         continue;
       }
       local.clear();
-      addSplits(vocabulary, vocabulary.text(id), scores[id], local);
-      local.sort(Comparator.comparingLong(Merge::order));
+      addSplits(vocabulary, id, scores[id], local);
+      local.sort(Comparator.comparingLong(Merge::pair));
       merges.addAll(local);
     }
     merges.sort(
         Comparator.<Merge>comparingDouble(merge -> -merge.score)
             .thenComparingInt(merge -> -merge.leftLength)
             .thenComparingInt(merge -> -merge.rightLength));
-    return merges.stream().map(merge -> new String[] {merge.left, merge.right}).toList();
+    TokenPairs pairs = new TokenPairs(merges.size());
+    merges.forEach(merge -> pairs.add(merge.pair));
+    return pairs;
   }
 
   private static boolean isPiece(Vocabulary vocabulary, int id) {
@@ -51,22 +50,31 @@ final class SentencePieceMerges {
     return vocabulary.isEncodable(id) && type != TokenType.CONTROL && type != TokenType.UNKNOWN;
   }
 
-  private static void addSplits(Vocabulary vocabulary, String text, float score, List<Merge> into) {
-    int length = text.codePointCount(0, text.length());
-    int joint = 0;
-    for (int leftLength = 1; leftLength < length; leftLength++) {
-      joint = text.offsetByCodePoints(joint, 1);
-      String left = text.substring(0, joint);
-      int leftId = vocabulary.id(left).orElse(-1);
-      if (leftId < 0 || !isPiece(vocabulary, leftId)) {
+  private static void addSplits(Vocabulary vocabulary, int id, float score, List<Merge> into) {
+    byte[] bytes = vocabulary.texts().bytes();
+    int start = vocabulary.texts().start(id);
+    int end = vocabulary.texts().end(id);
+    int length = 0;
+    for (int i = start; i < end; i++) {
+      length += beginsCharacter(bytes[i]) ? 1 : 0;
+    }
+    int leftLength = 1;
+    for (int joint = start + 1; joint < end; joint++) {
+      if (!beginsCharacter(bytes[joint])) {
         continue;
       }
-      String right = text.substring(joint);
-      int rightId = vocabulary.id(right).orElse(-1);
-      if (rightId >= 0 && isPiece(vocabulary, rightId)) {
-        long order = (long) leftId << Integer.SIZE | rightId;
-        into.add(new Merge(left, right, score, leftLength, length - leftLength, order));
+      int left = vocabulary.id(bytes, start, joint);
+      if (left >= 0 && isPiece(vocabulary, left)) {
+        int right = vocabulary.id(bytes, joint, end);
+        if (right >= 0 && isPiece(vocabulary, right)) {
+          into.add(new Merge(TokenPairs.pair(left, right), score, leftLength, length - leftLength));
+        }
       }
+      leftLength++;
     }
+  }
+
+  private static boolean beginsCharacter(byte utf8) {
+    return (utf8 & 0xc0) != 0x80;
   }
 }

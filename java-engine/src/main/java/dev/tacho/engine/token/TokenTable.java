@@ -1,6 +1,6 @@
 package dev.tacho.engine.token;
 
-import java.io.ByteArrayOutputStream;
+import dev.tacho.engine.format.GgufStrings;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
@@ -11,7 +11,7 @@ import java.util.Arrays;
 final class TokenTable {
   private static final byte SPECIAL = 1;
   private static final byte BYTE = 2;
-  private static final char SPACE_MARK = '▁';
+  private static final byte[] SPACE_MARK = "▁".getBytes(StandardCharsets.UTF_8);
 
   private final boolean addsSpacePrefix;
   private final byte[] bytes;
@@ -28,39 +28,55 @@ final class TokenTable {
   /** The table of a vocabulary. */
   static TokenTable of(Vocabulary vocabulary) {
     boolean byteLevel = vocabulary.kind() == Vocabulary.Kind.BYTE_LEVEL;
-    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    GgufStrings texts = vocabulary.texts();
+    byte[] utf8 = texts.bytes();
+    // No token stands for more bytes than its text has.
+    byte[] bytes = new byte[utf8.length];
     int[] ends = new int[vocabulary.size()];
     byte[] flags = new byte[vocabulary.size()];
+    int at = 0;
     for (int id = 0; id < ends.length; id++) {
-      String text = vocabulary.text(id);
+      int from = texts.start(id);
+      int to = texts.end(id);
       if (byteLevel) {
-        bytes.writeBytes(ByteAlphabet.bytes(text));
+        at = ByteAlphabet.decode(utf8, from, to, bytes, at);
       } else {
-        int value = fallbackByte(text);
+        int value = fallbackByte(utf8, from, to);
         if (value >= 0) {
-          bytes.write(value);
+          bytes[at++] = (byte) value;
           flags[id] |= BYTE;
         } else {
-          bytes.writeBytes(text.replace(SPACE_MARK, ' ').getBytes(StandardCharsets.UTF_8));
+          at = copyWithSpaces(utf8, from, to, bytes, at);
         }
       }
-      ends[id] = bytes.size();
+      ends[id] = at;
       if (vocabulary.type(id).isSpecial()) {
         flags[id] |= SPECIAL;
       }
     }
-    return new TokenTable(
-        !byteLevel && vocabulary.addsSpacePrefix(), bytes.toByteArray(), ends, flags);
+    return new TokenTable(!byteLevel && vocabulary.addsSpacePrefix(), Arrays.copyOf(bytes, at), ends, flags);
+  }
+
+  private static int copyWithSpaces(byte[] utf8, int from, int to, byte[] into, int at) {
+    int end = at;
+    for (int i = from; i < to; i++) {
+      boolean mark =
+          to - i >= SPACE_MARK.length
+              && Arrays.equals(utf8, i, i + SPACE_MARK.length, SPACE_MARK, 0, SPACE_MARK.length);
+      into[end++] = mark ? (byte) ' ' : utf8[i];
+      i += mark ? SPACE_MARK.length - 1 : 0;
+    }
+    return end;
   }
 
   /** The byte that a text like {@code <0x0A>} stands for, -1 for any other text. */
-  private static int fallbackByte(String text) {
-    if (text.length() != 6 || !text.startsWith("<0x") || text.charAt(5) != '>') {
+  private static int fallbackByte(byte[] utf8, int from, int to) {
+    if (to - from != 6 || utf8[from] != '<' || utf8[from + 1] != '0' || utf8[from + 2] != 'x' || utf8[to - 1] != '>') {
       return -1;
     }
-    int high = Character.digit(text.charAt(3), 16);
-    int low = Character.digit(text.charAt(4), 16);
-    return high < 0 || low < 0 ? -1 : high << 4 | low;
+    int high = Character.digit(utf8[from + 3], 16);
+    int low = Character.digit(utf8[from + 4], 16);
+    return high < 0 || low < 0 ? -1 : (high << 4) | low;
   }
 
   int size() {

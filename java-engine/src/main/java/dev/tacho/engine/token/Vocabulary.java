@@ -3,11 +3,11 @@ package dev.tacho.engine.token;
 import dev.tacho.engine.ModelFormatException;
 import dev.tacho.engine.UnsupportedException;
 import dev.tacho.engine.format.GgufFile;
-import java.util.HashMap;
+import dev.tacho.engine.format.GgufStrings;
+import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
-import java.util.Map;
 import java.util.OptionalInt;
 import java.util.Set;
 import java.util.TreeSet;
@@ -57,9 +57,9 @@ final class Vocabulary {
 
   private final GgufFile file;
   private final Kind kind;
-  private final List<String> texts;
+  private final GgufStrings texts;
   private final TokenType[] types;
-  private final Map<String, Integer> ids;
+  private final TextIndex index;
   private final Set<Integer> endTokens = new TreeSet<>();
 
   /** The ways of splitting text that a file's {@code tokenizer.ggml.model} can name. */
@@ -76,15 +76,12 @@ final class Vocabulary {
     }
   }
 
-  private Vocabulary(GgufFile file, Kind kind, List<String> texts, TokenType[] types) {
+  private Vocabulary(GgufFile file, Kind kind, GgufStrings texts, TokenType[] types) {
     this.file = file;
     this.kind = kind;
     this.texts = texts;
     this.types = types;
-    this.ids = HashMap.newHashMap(texts.size());
-    for (int id = 0; id < texts.size(); id++) {
-      ids.putIfAbsent(texts.get(id), id);
-    }
+    this.index = new TextIndex(texts);
   }
 
   /**
@@ -96,12 +93,14 @@ final class Vocabulary {
   static Vocabulary read(GgufFile file) {
     String modelName = file.string(PREFIX + "model");
     Kind kind = kindOf(file, modelName);
-    List<String> texts = file.strings(TOKENS);
+    GgufStrings texts = file.strings(TOKENS);
     if (texts.isEmpty()) {
       throw fault(file, TOKENS, "at least one token", "an empty array");
     }
     for (int id = 0; id < texts.size(); id++) {
-      int chars = texts.get(id).length();
+      // A character has a byte at least.
+      int bytes = texts.end(id) - texts.start(id);
+      int chars = bytes > MAX_TOKEN_CHARS ? texts.get(id).length() : bytes;
       if (chars > MAX_TOKEN_CHARS) {
         throw fault(file, TOKENS + " of token " + id, "at most " + MAX_TOKEN_CHARS + " characters", chars + "");
       }
@@ -175,28 +174,34 @@ final class Vocabulary {
     return texts.size();
   }
 
-  String text(int id) {
-    return texts.get(id);
-  }
-
   TokenType type(int id) {
     return types[id];
   }
 
+  /** The texts of all tokens, by id. */
+  GgufStrings texts() {
+    return texts;
+  }
+
   /** The first token with this text. */
   OptionalInt id(String text) {
-    Integer id = ids.get(text);
-    return id == null ? OptionalInt.empty() : OptionalInt.of(id);
+    byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+    int id = id(bytes, 0, bytes.length);
+    return id < 0 ? OptionalInt.empty() : OptionalInt.of(id);
+  }
+
+  /** The first token whose text is these bytes, or -1. */
+  int id(byte[] utf8, int from, int to) {
+    return index.find(utf8, from, to);
   }
 
   boolean contains(String text) {
-    return ids.containsKey(text);
+    return id(text).isPresent();
   }
 
   /** Whether the token is the first with its text, and so the one that text is encoded to. */
   boolean isEncodable(int id) {
-    String text = texts.get(id);
-    return !text.isEmpty() && id(text).orElse(-1) == id;
+    return index.isFirst(id) && texts.end(id) > texts.start(id);
   }
 
   /**
@@ -219,7 +224,7 @@ final class Vocabulary {
    *
    * @throws ModelFormatException if there are none
    */
-  List<String> merges() {
+  GgufStrings merges() {
     return file.strings(PREFIX + "merges");
   }
 

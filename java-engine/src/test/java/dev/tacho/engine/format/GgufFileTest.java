@@ -16,10 +16,12 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.HexFormat;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Right files are read to the bit; of wrong ones each is refused with the field, the place and the limit. */
@@ -379,5 +381,43 @@ class GgufFileTest {
     assertThatThrownBy(() -> file.string("general.architecture"))
         .isInstanceOf(IllegalStateException.class);
     assertThat(file.tensor("first").shape()).containsExactly(3L, 2L);
+  }
+
+  /** An array of one string of these bytes. */
+  private static GgufWriter stringOf(byte[] bytes) {
+    ByteArrayOutputStream array = GgufWriter.array(8, 2);
+    array.writeBytes(GgufWriter.bytesOf("before"));
+    array.writeBytes(GgufWriter.little(Long.BYTES).putLong(bytes.length).array());
+    array.writeBytes(bytes);
+    return new GgufWriter().raw("strings", 9, array.toByteArray());
+  }
+
+  @ParameterizedTest(name = "{0}")
+  @ValueSource(
+      strings = {"7f", "c280", "dfbf", "e0a080", "ed9fbf", "ee8080", "efbfbf", "f0908080", "f48fbfbf", "61c3a962"})
+  void stringsOfCharactersOfEveryLength(String hex) throws IOException {
+    byte[] bytes = HexFormat.of().parseHex(hex);
+    try (GgufFile file = open(stringOf(bytes))) {
+      GgufStrings strings = file.strings("strings");
+      assertThat(strings).containsExactly("before", new String(bytes, StandardCharsets.UTF_8));
+      assertThat(Arrays.copyOfRange(strings.bytes(), strings.start(1), strings.end(1))).isEqualTo(bytes);
+      assertThat(strings.end(0) - strings.start(0)).isEqualTo("before".length());
+      assertThatThrownBy(() -> strings.get(2)).isInstanceOf(IndexOutOfBoundsException.class);
+    }
+  }
+
+  @ParameterizedTest(name = "{0}")
+  @CsvSource({
+    "80, 0", "61c3, 1", "c080, 0", "c1bf, 0", "c341, 0", "e08080, 0", "6161eda080, 2", "e282, 0", "f0808080, 0",
+    "f4908080, 0", "f8888080, 0", "61ff, 1"
+  })
+  void malformedStringsAreRefusedWithTheirPlace(String hex, int at) throws IOException {
+    try (GgufFile file = open(stringOf(HexFormat.of().parseHex(hex)))) {
+      assertThatThrownBy(() -> file.strings("strings"))
+          .isInstanceOf(ModelFormatException.class)
+          .hasMessageContaining("strings")
+          .hasMessageContaining("expected UTF-8")
+          .hasMessageContaining("a malformed sequence at byte " + at + " of the string");
+    }
   }
 }

@@ -172,6 +172,37 @@ class TokenizerTest {
     }
   }
 
+  /** What a document has to escape, and what is none of the characters that stand for bytes. */
+  @Test
+  void marksOfAnyCharactersAreRecognisedAndShown() throws IOException {
+    List<String> marks =
+        List.of("\"q\\", "\u0001\u001f\u007f", "\u0000", "\u00ff\u07ff", "\u4e16\uffff", "\ud83d\ude00 b");
+    int[] types = IntStream.generate(() -> USER_DEFINED).limit(marks.size()).toArray();
+    int first = '~' - '!' + 2;
+    try (Tokenizer tokenizer =
+        tokenizer(byteLevel("gpt-2", marks, types).strings("tokenizer.ggml.merges", List.of()))) {
+      for (int i = 0; i < marks.size(); i++) {
+        assertThat(tokenizer.encode("a" + marks.get(i) + "b", false))
+            .as("mark %s", i)
+            .containsExactly('a' - '!', first + i, 'b' - '!');
+        assertThat(tokenizer.tokenText(first + i)).as("mark %s", i).isEqualTo(marks.get(i));
+      }
+    }
+  }
+
+  @Test
+  void ofTwoTokensOfOneTextTheFirstIsEncoded() throws IOException {
+    int first = '~' - '!' + 2;
+    List<String> tokens = List.of("ab", "", "ab", "abc", "a");
+    try (Tokenizer tokenizer =
+        tokenizer(byteLevel("gpt-2", tokens).strings("tokenizer.ggml.merges", List.of("a b", "ab c")))) {
+      assertThat(tokenizer.encode("ab abc a", false))
+          .containsExactly(first, first - 1, first + 3, first - 1, 'a' - '!');
+      assertThat(tokenizer.tokenText(first + 2)).isEqualTo("ab");
+      assertThat(tokenizer.tokenText(first + 1)).isEmpty();
+    }
+  }
+
   @ParameterizedTest(name = "{0}: {1}")
   @CsvSource({
     "gpt-2, 1234",
