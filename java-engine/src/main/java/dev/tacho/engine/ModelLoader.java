@@ -119,16 +119,23 @@ final class ModelLoader {
       }
       Weights weights =
           taken.push(weights(config, file, model, kernels, teams.getFirst()));
+      List<KvMemory> caches = new ArrayList<>();
+      List<LlamaRunner> runners = new ArrayList<>();
+      for (WorkerTeam team : teams) {
+        KvMemory cache = taken.push(new KvMemory(layout, plan.kvBlocks(), kernels));
+        caches.add(cache);
+        runners.add(taken.push(new LlamaRunner(weights, cache, limits, team)));
+      }
+      // It may still be on its way while weights that are mapped are there at once.
       TokenizerCodec codec = taken.push(new TokenizerCodec(tokenizer.take(), model.vocabSize()));
       List<EngineParts> engines = new ArrayList<>();
       for (int rank = 0; rank < shares.size(); rank++) {
-        KvMemory cache = taken.push(new KvMemory(layout, plan.kvBlocks(), kernels));
-        LlamaRunner runner = taken.push(new LlamaRunner(weights, cache, limits, teams.get(rank)));
+        KvMemory cache = caches.get(rank);
         engines.add(
             new EngineParts(
                 info,
                 codec,
-                runner,
+                runners.get(rank),
                 config.schedulerConfig(info.maxModelLen()),
                 new KvBlockPool(plan.kvBlocks(), config.blockSize(), config.enablePrefixCaching()),
                 weights.shape(layout.dtype()),
