@@ -7,6 +7,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.FileTime;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -22,6 +23,8 @@ class ScriptsTest {
   private static final Path SCRIPTS = BundledModel.ROOT.resolve("scripts").toAbsolutePath().normalize();
 
   @TempDir Path directory;
+
+  private String javaOptions = "-Xlast";
 
   private record Answer(int code, String text) {}
 
@@ -74,12 +77,16 @@ class ScriptsTest {
     Files.writeString(home.resolve("bin/java"), "#!/bin/sh\nprintf '%s\\n' \"$@\"\n");
     Path scripts = Files.createDirectories(directory.resolve("scripts"));
     for (String name : List.of("tacho", "find-jdk")) {
-      Files.copy(SCRIPTS.resolve(name), scripts.resolve(name), StandardCopyOption.COPY_ATTRIBUTES);
+      Files.copy(
+          SCRIPTS.resolve(name),
+          scripts.resolve(name),
+          StandardCopyOption.COPY_ATTRIBUTES,
+          StandardCopyOption.REPLACE_EXISTING);
     }
     Files.createDirectories(target().resolve("lib"));
     Files.writeString(target().resolve("tacho-server.jar"), "");
     List<String> command = new ArrayList<>();
-    command.addAll(List.of("env", "TACHO_JAVA_HOME=" + home, "TACHO_JAVA_OPTS=-Xlast", scripts + "/tacho"));
+    command.addAll(List.of("env", "TACHO_JAVA_HOME=" + home, "TACHO_JAVA_OPTS=" + javaOptions, scripts + "/tacho"));
     command.addAll(List.of(arguments));
     Answer answer = run(command.toArray(String[]::new));
     assertThat(answer.code()).as(answer.text()).isZero();
@@ -100,6 +107,26 @@ class ScriptsTest {
         .as("what the user chooses comes after the launcher's own")
         .containsSubsequence("-Dtacho.native.path=" + library, "-Xms16m", "-Xlast", "dev.tacho.server.Main")
         .endsWith("generate", "--prompt", "two words");
+  }
+
+  @Test
+  void theHeapBeginsLargeUnlessItsBoundIsGiven() throws Exception {
+    assertThat(launched("doctor")).containsSubsequence("-Xms16m", "-XX:InitialHeapSize=128m");
+    javaOptions = "-Xmx100m";
+    assertThat(launched("doctor"))
+        .contains("-Xms16m", "-Xmx100m")
+        .noneMatch(word -> word.startsWith("-XX:InitialHeapSize"));
+  }
+
+  @Test
+  void renewedClassesGoBeforeTheOldOnesUntilTheNextBuild() throws Exception {
+    String jar = target().resolve("tacho-server.jar").toString();
+    String libraries = target().resolve("lib") + "/*";
+    Path renewed = Files.createDirectories(target().resolve("renewed"));
+    Files.setLastModifiedTime(renewed, FileTime.fromMillis(System.currentTimeMillis() + 60_000));
+    assertThat(launched("doctor")).containsSubsequence("-cp", jar + ":" + renewed + "/*:" + libraries);
+    Files.setLastModifiedTime(renewed, FileTime.fromMillis(0));
+    assertThat(launched("doctor")).containsSubsequence("-cp", jar + ":" + libraries);
   }
 
   @Test
