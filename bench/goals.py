@@ -207,7 +207,7 @@ def details(findings):
         lines.append(line([floor.goal, floor.subject, number(finding.value), number(floor.limit), finding.verdict,
                            str(finding.rounds), finding.more]))
         lines += [line([floor.goal, f"{floor.subject} at {speed:.0f} GB/s", number(part.value), number(floor.limit),
-                        "", str(part.rounds), part.more]) for speed, part in finding.speeds]
+                        part.verdict, str(part.rounds), part.more]) for speed, part in finding.speeds]
     return "\n".join(lines)
 
 

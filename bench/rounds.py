@@ -62,6 +62,8 @@ def read(file):
             record = json.loads(text)
         except json.JSONDecodeError:
             continue
+        if not isinstance(record, dict):
+            continue
         if "machine" in record:
             header = record
         else:

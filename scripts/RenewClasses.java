@@ -44,10 +44,28 @@ final class RenewClasses {
       jars = files.filter(file -> file.toString().endsWith(".jar")).sorted().toList();
     }
     Files.createDirectories(Path.of(words[1]));
-    for (Path jar : jars) {
-      if (isOld(jar)) {
-        renew(jar, Path.of(words[1]).resolve(jar.getFileName()));
+    URL[] all = new URL[jars.size()];
+    for (int i = 0; i < all.length; i++) {
+      all[i] = jars.get(i).toUri().toURL();
+    }
+    try (URLClassLoader loader = new URLClassLoader(all)) {
+      for (Path jar : jars) {
+        if (isOld(jar)) {
+          renewOrLeave(jar, loader, Path.of(words[1]).resolve(jar.getFileName()));
+        }
       }
+    }
+  }
+
+  /** A jar that cannot be renewed is left out: its classes start as slowly as before. */
+  private static void renewOrLeave(Path jar, ClassLoader loader, Path to) throws IOException {
+    Path unfinished = to.resolveSibling(to.getFileName() + ".new");
+    try {
+      renew(jar, loader, unfinished);
+      Files.move(unfinished, to);
+    } catch (RuntimeException e) {
+      Files.deleteIfExists(unfinished);
+      System.err.println(jar + " is not renewed: " + e);
     }
   }
 
@@ -68,12 +86,11 @@ final class RenewClasses {
 
   /** By the major version, bytes 6 and 7 of a class file. */
   private static boolean isOld(byte[] classFile) {
-    return ((classFile[6] & 0xff) << 8 | classFile[7] & 0xff) < ClassFile.JAVA_6_VERSION;
+    return classFile.length >= 8 && ((classFile[6] & 0xff) << 8 | classFile[7] & 0xff) < ClassFile.JAVA_6_VERSION;
   }
 
-  private static void renew(Path jar, Path to) throws IOException {
-    try (URLClassLoader loader = new URLClassLoader(new URL[] {jar.toUri().toURL()});
-        ZipFile from = new ZipFile(jar.toFile());
+  private static void renew(Path jar, ClassLoader loader, Path to) throws IOException {
+    try (ZipFile from = new ZipFile(jar.toFile());
         OutputStream file = Files.newOutputStream(to);
         ZipOutputStream out = new ZipOutputStream(file)) {
       ClassFile classFiles =

@@ -121,7 +121,7 @@ TACHO_API int32_t tacho_memory_unmap(void* memory, int64_t bytes);
 
 /* ---- weights: a matrix [n][k] in the layout that matmul wants ---------------------------------------------------- */
 
-/* Bytes of a packed [n][k] matrix. k must be a multiple of the dtype's block (32 for Q8_0 and Q4_0, 256 for Q4_K
+/* Bytes of a packed [n][k] matrix, whose layout depends on both. k must be a multiple of the dtype's block (32 for Q8_0 and Q4_0, 256 for Q4_K
  * and Q6_K). */
 TACHO_API int32_t tacho_weight_bytes(int32_t isa, int32_t dtype, int64_t n, int64_t k, int64_t* bytes);
 

@@ -303,7 +303,7 @@ struct BFloatTable {
      * occurs: what is larger is rarer than what is smaller. */
     static BFloatTable choose(const uint8_t* source, int64_t rows, int64_t k) {
         constexpr int64_t enough = 128;
-        const int64_t step = larger(1, k / enough);
+        const int64_t step = larger(1, k / enough) | 1; /* odd, as content repeats in powers of 2 */
         int32_t below[129] = {}; /* how many have a magnitude below the index */
         for (int64_t row = 0; row < rows; ++row) {
             for (int64_t i = 0; i < k; i += step) {
@@ -458,6 +458,7 @@ void unpack_row(const BFloatPanel& panel, int64_t row, int64_t k, float* y) {
     constexpr int64_t half = UnitBF16::kHalfBytes;
     const bool plain = panel.header->plain != 0;
     const BFloatException* exception = panel.exceptions;
+    const BFloatException* end = exception + panel.most_exceptions;
     for (int64_t i = 0; i < k; ++i) {
         const int64_t u = i / UnitBF16::kElements;
         const UnitBF16& unit = panel.units[u];
@@ -468,9 +469,9 @@ void unpack_row(const BFloatPanel& panel, int64_t row, int64_t k, float* y) {
         if (plain) {
             upper = code | (panel.tail[u * half + place % half] >> shift & 15) << 4;
         } else {
-            for (; exception->unit() < u; ++exception) {
+            for (; exception < end && exception->unit() < u; ++exception) {
             }
-            for (const BFloatException* other = exception; other->unit() == u; ++other) {
+            for (const BFloatException* other = exception; other < end && other->unit() == u; ++other) {
                 upper = other->place() == place ? other->upper() : upper;
             }
         }

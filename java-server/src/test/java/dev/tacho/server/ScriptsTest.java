@@ -25,6 +25,7 @@ class ScriptsTest {
   @TempDir Path directory;
 
   private String javaOptions = "-Xlast";
+  private String aotOutput = "";
 
   private record Answer(int code, String text) {}
 
@@ -74,7 +75,7 @@ class ScriptsTest {
   /** The launcher in a tree of its own, with a java that prints what it is called with. */
   private List<String> launched(String... arguments) throws IOException, InterruptedException {
     Path home = jdk("jdk", "25.0.3", "25.0.3");
-    Files.writeString(home.resolve("bin/java"), "#!/bin/sh\nprintf '%s\\n' \"$@\"\n");
+    Files.writeString(home.resolve("bin/java"), "#!/bin/sh\nprintf '%s\\n' \"$@\"\nenv | grep ^TACHO_AOT\nexit 0\n");
     Path scripts = Files.createDirectories(directory.resolve("scripts"));
     for (String name : List.of("tacho", "find-jdk")) {
       Files.copy(
@@ -86,7 +87,8 @@ class ScriptsTest {
     Files.createDirectories(target().resolve("lib"));
     Files.writeString(target().resolve("tacho-server.jar"), "");
     List<String> command = new ArrayList<>();
-    command.addAll(List.of("env", "TACHO_JAVA_HOME=" + home, "TACHO_JAVA_OPTS=" + javaOptions, scripts + "/tacho"));
+    command.addAll(List.of("env", "TACHO_JAVA_HOME=" + home, "TACHO_JAVA_OPTS=" + javaOptions));
+    command.addAll(List.of("TACHO_AOT_OUTPUT=" + aotOutput, scripts + "/tacho"));
     command.addAll(List.of(arguments));
     Answer answer = run(command.toArray(String[]::new));
     assertThat(answer.code()).as(answer.text()).isZero();
@@ -112,10 +114,20 @@ class ScriptsTest {
   @Test
   void theHeapBeginsLargeUnlessItsBoundIsGiven() throws Exception {
     assertThat(launched("doctor")).containsSubsequence("-Xms16m", "-XX:InitialHeapSize=128m");
-    javaOptions = "-Xmx100m";
+    for (String bound : List.of("-Xmx100m", "-mx100m", "-XX:MaxRAMPercentage=1", "@options")) {
+      javaOptions = bound;
+      assertThat(launched("doctor"))
+          .contains("-Xms16m", bound)
+          .noneMatch(word -> word.startsWith("-XX:InitialHeapSize"));
+    }
+  }
+
+  @Test
+  void theCacheToMakeIsOneOptionAndNotOneOfTacho() throws Exception {
+    aotOutput = "/a folder/tacho.aot.new";
     assertThat(launched("doctor"))
-        .contains("-Xms16m", "-Xmx100m")
-        .noneMatch(word -> word.startsWith("-XX:InitialHeapSize"));
+        .contains("-XX:AOTCacheOutput=/a folder/tacho.aot.new")
+        .noneMatch(word -> word.startsWith("TACHO_AOT_OUTPUT"));
   }
 
   @Test
