@@ -94,7 +94,7 @@ struct BFloatTile {
         }
         const int64_t whole = p.k / UnitBF16::kElements;
         const bool fetch = first && !streams<R>();
-        sum_runs<R, P>(p, row, panel, BFloatPanel::units_of(p.k), kRun / UnitBF16::kElements,
+        sum_runs<R, P>(p, row, panel, BFloatPanel::units_of(p.k), kRun / kUnitSteps,
                        [&](Vec(&sum)[R][P], int64_t from, int64_t to) {
                            for (int64_t u = from; u < smaller(to, whole); ++u) {
                                if (fetch) {

@@ -19,7 +19,7 @@ namespace tacho {
 namespace TACHO_ISA_NAMESPACE {
 namespace {
 
-/* Of the sum of an output: k of one chain (matmul.cpp says why). */
+/* Of the sum of an output: steps of one chain (matmul.cpp says why); a step is one k, or a pair of bfloats. */
 constexpr int64_t kRun = 256;
 
 /* Rows from which on it is faster than to widen two bytes for each tile anew. */

@@ -24,6 +24,7 @@ final class GgufCursor {
       ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
   private static final char REPLACEMENT = '\uFFFD';
   private static final int MAX_STRING_BYTES = Integer.MAX_VALUE - 8;
+  private static final int MAX_WINDOW_BYTES = 1 << 30;
 
   private final String file;
   private final MemorySegment bytes;
@@ -191,7 +192,7 @@ final class GgufCursor {
     // steps then than a segment.
     ByteBuffer window =
         bytes
-            .asSlice(position, Math.min(remaining(), Integer.MAX_VALUE))
+            .asSlice(position, Math.min(remaining(), MAX_WINDOW_BYTES))
             .asByteBuffer()
             .order(ByteOrder.LITTLE_ENDIAN);
     int limit = window.limit() - Long.BYTES;

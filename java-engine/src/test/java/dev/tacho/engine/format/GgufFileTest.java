@@ -12,9 +12,12 @@ import dev.tacho.engine.kernel.DType;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.List;
@@ -79,6 +82,19 @@ class GgufFileTest {
     assertThat(refusal).isNotNull();
     assertThat(refusal.file()).isEqualTo(file.toString());
     return refusal;
+  }
+
+  /** The file is sparse: it takes no room. */
+  @ParameterizedTest(name = "{0} bytes")
+  @ValueSource(longs = {(1L << 30) + 1, (1L << 31) - 1, 1L << 31, (1L << 32) + 5})
+  void aFileMayBeLargerThanAnyArray(long bytes) throws IOException {
+    Path path = write(sample().toByteArray());
+    try (FileChannel channel = FileChannel.open(path, StandardOpenOption.WRITE)) {
+      channel.write(ByteBuffer.allocate(1), bytes - 1);
+    }
+    try (GgufFile file = GgufFile.open(path)) {
+      assertThat(file.strings("tokenizer.ggml.tokens")).isNotEmpty();
+    }
   }
 
   @ParameterizedTest(name = "version {0}")
