@@ -63,7 +63,7 @@ def process_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
-def memory_speed(threads):
+def read_memory(threads):
     """GB/s that so many threads which only read get from memory now; takes some 0.4 s."""
     if not MEMORY_LOOP.exists():
         sys.exit(f"{MEMORY_LOOP} is not built: scripts/bench builds it")
@@ -81,7 +81,7 @@ def run(command, quiet_seconds, environment=None, memory_threads=0):
     """
     command = [str(word) for word in command]
     wait_for_quiet(quiet_seconds)
-    before = memory_speed(memory_threads) if memory_threads else None
+    before = read_memory(memory_threads) if memory_threads else None
     with Foreign(children_seconds) as foreign:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment,
                               errors="replace", check=False)
@@ -89,7 +89,7 @@ def run(command, quiet_seconds, environment=None, memory_threads=0):
         sys.exit(f"failed: {' '.join(command)}\n{done.stderr[-2000:]}")
     state = {"foreign": foreign.share}
     if memory_threads:
-        state["memory_gb_per_second"] = [before, memory_speed(memory_threads)]
+        state["memory_gb_per_second"] = [before, read_memory(memory_threads)]
     return done, state
 
 

@@ -129,10 +129,18 @@ class SidecarTest {
     }
   }
 
-  private Process publisher() throws IOException {
-    return new ProcessBuilder(
+  /** A process that has published and goes on living. */
+  private Process publisher() throws Exception {
+    Process child = new ProcessBuilder(
         ProcessHandle.current().info().command().orElseThrow(), "-cp", System.getProperty("java.class.path"),
         Publisher.class.getName(), directory.toString()).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+    try {
+      assertThat(child.inputReader().readLine()).isEqualTo("published");
+      return child;
+    } catch (IOException | AssertionError e) {
+      child.destroyForcibly();
+      throw e;
+    }
   }
 
   private static void kill(Process child) throws InterruptedException {
@@ -161,9 +169,8 @@ class SidecarTest {
   @Test
   void aProcessIsServedWhileItLivesAndGoneWhenItIsKilledButForItsRings() throws Exception {
     Process child = publisher();
-    try (BufferedReader out = child.inputReader(); FakeEngine own = engine(1, options -> { });
+    try (FakeEngine own = engine(1, options -> { });
         Sidecar sidecar = Sidecar.start(directory, "127.0.0.1", 0); HttpClient client = HttpClient.newHttpClient()) {
-      assertThat(out.readLine()).isEqualTo("published");
       own.snapshot(2, 0, 0, 1, 1);
       own.source().registry().collector().drain();
       HttpResponse<String> both = get(client, sidecar, "/metrics", "application/openmetrics-text;version=1.0.0");
@@ -187,6 +194,8 @@ class SidecarTest {
         assertThat(files()).as("the page of the dead process is deleted").hasSize(left.size() - 1);
       }
       assertThat(leftBy(child)).contains(EventType.SNAPSHOT);
+    } finally {
+      kill(child);
     }
   }
 
@@ -194,17 +203,12 @@ class SidecarTest {
   void ringsStayUntilAnotherProcessOfTheEngineDiesEvenIfNobodySawItLive() throws Exception {
     PageDirectory pages = new PageDirectory(directory);
     Process first = publisher();
-    try (BufferedReader one = first.inputReader()) {
-      assertThat(one.readLine()).isEqualTo("published");
-    } finally {
-      kill(first);
-    }
+    kill(first);
     String text = text(pages);
     assertThat(sidecarLines(text)).startsWith("tacho:sidecar_processes 0.0\n").endsWith("{end=\"died\"} 1.0");
     // It starts after the death of the first, so its own is the later one.
     Process second = publisher();
-    try (BufferedReader other = second.inputReader()) {
-      assertThat(other.readLine()).isEqualTo("published");
+    try {
       text = text(pages);
       assertThat(sidecarLines(text)).startsWith("tacho:sidecar_processes 1.0\n").endsWith("{end=\"died\"} 1.0");
       assertThat(leftBy(first)).as("of the first, while the second lives").contains(EventType.SNAPSHOT);
@@ -235,8 +239,7 @@ class SidecarTest {
     PageDirectory pages = new PageDirectory(directory);
     for (int restart = 0; restart < 3; restart++) {
       Process child = publisher();
-      try (BufferedReader output = child.inputReader()) {
-        assertThat(output.readLine()).isEqualTo("published");
+      try {
         assertThat(sidecarLines(text(pages))).startsWith("tacho:sidecar_processes 1.0\n");
       } finally {
         kill(child);
