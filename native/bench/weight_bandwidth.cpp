@@ -21,6 +21,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -91,6 +93,24 @@ struct Options {
     std::vector<Library> libraries;
 };
 
+/* Memory as the engine takes it: in huge pages where there are some. */
+class Memory {
+public:
+    Memory(const Library& library, int64_t bytes) : library_(library), bytes_(bytes) {
+        require(library.memory_map(bytes, &data_), "memory_map");
+    }
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+    ~Memory() { library_.memory_unmap(data_, bytes_); }
+
+    void* data() const { return data_; }
+
+private:
+    const Library& library_;
+    const int64_t bytes_;
+    void* data_ = nullptr;
+};
+
 /* The weights of one type and what is needed to multiply with them. */
 class Weights {
 public:
@@ -99,15 +119,13 @@ public:
         require(library.isa_resolve(std::getenv("TACHO_MAX_ISA"), &isa_), "isa_resolve");
         require(library.weight_bytes(isa_, dtype, n_, k_, &matrix_bytes_), "weight_bytes");
         matrices_ = std::max<int64_t>(1, (options.megabytes << 20) / matrix_bytes_);
-        void* memory = nullptr;
-        require(library.memory_map(bytes(), &memory), "memory_map");
-        memory_ = static_cast<uint8_t*>(memory);
+        memory_.emplace(library, bytes());
         pack(dtype);
         for (int64_t i = 1; i < matrices_; ++i) {
-            std::memcpy(matrix(i), memory_, static_cast<size_t>(matrix_bytes_));
+            std::memcpy(matrix(i), matrix(0), static_cast<size_t>(matrix_bytes_));
         }
         make_activations(dtype);
-        y_.resize(static_cast<size_t>(rows_ * n_));
+        y_.emplace(library, rows_ * n_ * 4);
         params_ = {};
         params_.struct_size = sizeof params_;
         params_.isa = isa_;
@@ -117,12 +135,11 @@ public:
         params_.k = k_;
         params_.x_row_bytes = row_bytes_;
         params_.ldy = n_;
-        params_.x = x_.data();
-        params_.y = y_.data();
+        params_.x = x_->data();
+        params_.y = static_cast<float*>(y_->data());
     }
     Weights(const Weights&) = delete;
     Weights& operator=(const Weights&) = delete;
-    ~Weights() { library_.memory_unmap(memory_, bytes()); }
 
     int64_t bytes() const { return matrices_ * matrix_bytes_; }
 
@@ -148,17 +165,30 @@ public:
         std::atomic<uint64_t> kept{0};
         const int64_t nanos = Team(threads).run([&](int thread, auto) {
             const int64_t part = bytes() / threads / 64 * 64;
-            kept ^= read_all(memory_ + part * thread, part);
+            kept ^= read_all(matrix(0) + part * thread, part);
         });
         return static_cast<double>(bytes()) / static_cast<double>(nanos);
     }
 
 private:
-    uint8_t* matrix(int64_t i) const { return memory_ + i * matrix_bytes_; }
+    uint8_t* matrix(int64_t i) const { return static_cast<uint8_t*>(memory_->data()) + i * matrix_bytes_; }
 
-    /* Finite numbers of one size: the time depends on nothing else. */
+    /* Finite numbers. The time depends on them in BF16 alone, where they are Gaussian as those of models are. */
+    std::vector<uint8_t> source(int32_t dtype) const {
+        std::vector<uint8_t> bytes(static_cast<size_t>(n_ * k_ * 4), 0x21);
+        if (dtype == TACHO_DTYPE_BF16) {
+            std::mt19937 random(1);
+            std::normal_distribution<float> weight(0, 0.02F);
+            for (int64_t i = 0; i < n_ * k_; ++i) {
+                const float value = weight(random);
+                std::memcpy(&bytes[static_cast<size_t>(2 * i)], reinterpret_cast<const uint8_t*>(&value) + 2, 2);
+            }
+        }
+        return bytes;
+    }
+
     void pack(int32_t dtype) {
-        const std::vector<uint8_t> source(static_cast<size_t>(n_ * k_ * 4), 0x21);
+        const std::vector<uint8_t> source = this->source(dtype);
         tacho_weight_pack_params pack{};
         pack.struct_size = sizeof pack;
         pack.isa = isa_;
@@ -166,7 +196,7 @@ private:
         pack.n = n_;
         pack.k = k_;
         pack.source = source.data();
-        pack.packed = memory_;
+        pack.packed = matrix(0);
         require(library_.weight_pack(&pack, 0, panels_, nullptr), "weight_pack");
     }
 
@@ -177,14 +207,14 @@ private:
         pack.isa = isa_;
         require(library_.activation_format(isa_, dtype, &pack.format), "activation_format");
         require(library_.activation_bytes(isa_, pack.format, k_, &row_bytes_), "activation_bytes");
-        row_bytes_ = (row_bytes_ + 63) / 64 * 64;
-        x_.resize(static_cast<size_t>(rows_ * row_bytes_ / 4));
+        row_bytes_ = ((row_bytes_ + 63) / 64 | 1) * 64; /* an odd number of lines, as in the engine */
+        x_.emplace(library_, rows_ * row_bytes_);
         pack.m = rows_;
         pack.k = k_;
         pack.ldx = k_;
         pack.row_bytes = row_bytes_;
         pack.x = x.data();
-        pack.packed = x_.data();
+        pack.packed = x_->data();
         require(library_.activation_pack(&pack, 0, (k_ + 31) / 32, nullptr), "activation_pack");
     }
 
@@ -197,9 +227,9 @@ private:
     int64_t matrix_bytes_ = 0;
     int64_t matrices_ = 0;
     int64_t row_bytes_ = 0;
-    uint8_t* memory_ = nullptr;
-    std::vector<float> x_;
-    mutable std::vector<float> y_;
+    std::optional<Memory> memory_;
+    std::optional<Memory> x_;
+    std::optional<Memory> y_;
     tacho_matmul_params params_{};
 };
 

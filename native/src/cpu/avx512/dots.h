@@ -58,10 +58,16 @@ constexpr int kIntPanels = 2;
 constexpr int kIntRows = 6;
 constexpr int kWideRows = 6;
 constexpr int kFewIntRows = 8;
-/* Rows and panels for which BF16 weights are unpacked at once, and, where products are those of floats, how many rows are
- * so many that weights become floats once for all of them before. */
+/* Rows and panels for which BF16 weights are unpacked at once, and how many rows are so many that weights are unpacked
+ * once for all of them before. */
 constexpr int kBFloatRows = 8;
+#if defined(__AVX512BF16__)
+#define TACHO_BFLOAT_PRODUCTS 1
+constexpr int kManyBFloatRows = 192;
+#else
+#define TACHO_BFLOAT_PRODUCTS 0
 constexpr int kManyBFloatRows = 96;
+#endif
 constexpr int bfloat_panels(int rows) {
     return rows == 1 ? 4 : 2;
 }
@@ -171,14 +177,11 @@ TACHO_INLINE Vec second_floats(const Ints& pairs) {
     return _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(-65536)));
 }
 
-#if defined(__AVX512BF16__)
-#define TACHO_BFLOAT_PRODUCTS 1
+#if TACHO_BFLOAT_PRODUCTS
 TACHO_INLINE void dot_bfloats(Vec& sum, const Ints& pairs, const void* x) {
     const Ints two = broadcast_int(x);
     __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(pairs), "v"(two));
 }
-#else
-#define TACHO_BFLOAT_PRODUCTS 0
 #endif
 
 }  // namespace

@@ -171,11 +171,9 @@ void multiply(const tacho_matmul_params& p, int64_t begin, int64_t end) {
 }
 
 void multiply_bfloats(const tacho_matmul_params& p, int64_t begin, int64_t end) {
-#if !TACHO_BFLOAT_PRODUCTS
     if (p.m >= kManyBFloatRows) {
         return multiply_many<UnpackedBFloats>(p, begin, end);
     }
-#endif
     multiply_tiles<BFloatTile>(p, begin, end);
 }
 

@@ -59,7 +59,7 @@ record Activations(
   record PackedMemory(MemorySegment data, Kernels kernels) {
     /** Rows of k elements, one behind the other. */
     ActivationRows rows(ActivationFormat format, int k) {
-      return new ActivationRows(format, k, padded(kernels.activationRowBytes(format, k)), data);
+      return new ActivationRows(format, k, apart(kernels.activationRowBytes(format, k)), data);
     }
   }
 
@@ -130,11 +130,12 @@ record Activations(
   /** Rows of a form are whole blocks of it, if there is a matmul that reads them in that form. */
   private static long rowBytes(ActivationFormat format, int longest, Kernels kernels) {
     int block = format.blockElements();
-    return padded(kernels.activationRowBytes(format, Math.ceilDiv(longest, block) * block));
+    return apart(kernels.activationRowBytes(format, Math.ceilDiv(longest, block) * block));
   }
 
-  private static long padded(long bytes) {
-    return Math.addExact(bytes, ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
+  /** An odd number of cache lines: rows a power of two apart would all lie in the same few places of a cache. */
+  private static long apart(long bytes) {
+    return (Math.addExact(bytes, ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES | 1) * ALIGNMENT_BYTES;
   }
 
   private static MemorySegment floats(SegmentAllocator arena, int rows, int columns) {
