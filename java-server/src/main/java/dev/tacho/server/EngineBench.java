@@ -52,8 +52,9 @@ final class EngineBench {
     DevicePeaks peaks = peaks();
     progress.accept(PREFILL + ": operators");
     List<OperatorWork> before = engine.operatorWork();
+    long begin = System.nanoTime();
     run(tokens, 1, 1);
-    return Roofline.between(PREFILL, 1, engine.info().threads(), peaks, before, engine.operatorWork());
+    return roofline(PREFILL, 1, System.nanoTime() - begin, peaks, before);
   }
 
   /**
@@ -81,12 +82,18 @@ final class EngineBench {
     Iterator<TokenDelta> deltas = handle.deltas().iterator();
     deltas.next();
     List<OperatorWork> before = engine.operatorWork();
+    long begin = System.nanoTime();
     while (deltas.hasNext()) {
       deltas.next();
     }
     Futures.join(handle.completion());
+    return roofline(decodeName(sequences), sequences, System.nanoTime() - begin, peaks, before);
+  }
+
+  private Roofline roofline(
+      String test, int batch, long elapsedNanos, @Nullable DevicePeaks peaks, List<OperatorWork> before) {
     return Roofline.between(
-        decodeName(sequences), sequences, engine.info().threads(), peaks, before, engine.operatorWork());
+        test, batch, engine.info().threads(), elapsedNanos, peaks, before, engine.operatorWork());
   }
 
   private @Nullable DevicePeaks peaks() {

@@ -16,10 +16,12 @@ import org.jspecify.annotations.Nullable;
  * @param test {@code prefill}, {@code decode} or {@code batched_decode}
  * @param batch sequences side by side
  * @param threads workers of an engine
+ * @param elapsedNanos of the whole test, with what workers wait for each other and do between operators
  * @param peaks of the machine; null if unknown
  * @param rows the operators that ran, that with most time first
  */
-record Roofline(String test, int batch, int threads, @Nullable DevicePeaks peaks, List<Row> rows) {
+record Roofline(
+    String test, int batch, int threads, long elapsedNanos, @Nullable DevicePeaks peaks, List<Row> rows) {
   /** Of the units, and nanoseconds of a second. */
   private static final double GIGA = 1e9;
 
@@ -56,6 +58,7 @@ record Roofline(String test, int batch, int threads, @Nullable DevicePeaks peaks
       String test,
       int batch,
       int threads,
+      long elapsedNanos,
       @Nullable DevicePeaks peaks,
       List<OperatorWork> before,
       List<OperatorWork> after) {
@@ -73,7 +76,7 @@ record Roofline(String test, int batch, int threads, @Nullable DevicePeaks peaks
     for (OperatorWork work : done) {
       rows.add(row(work, nanos, threads, peaks));
     }
-    return new Roofline(test, batch, threads, peaks, rows);
+    return new Roofline(test, batch, threads, elapsedNanos, peaks, rows);
   }
 
   private static OperatorWork difference(OperatorWork before, OperatorWork after) {
@@ -100,8 +103,13 @@ record Roofline(String test, int batch, int threads, @Nullable DevicePeaks peaks
     return new Row(work, timeShare, gbPerSecond, gflops, Math.max(ofMemory, ofProducts), ofMemory >= ofProducts);
   }
 
+  /** Seconds of the whole test. */
+  double elapsedSeconds() {
+    return elapsedNanos / GIGA;
+  }
+
   /** Seconds of a worker in all operators together. */
-  double seconds() {
+  double operatorSeconds() {
     return rows.stream().mapToLong(row -> row.work().nanos()).sum() / GIGA / threads;
   }
 }

@@ -46,7 +46,12 @@ final class RooflineText {
   private static String title(Roofline roofline) {
     return String.format(
         Locale.ROOT,
-        "%s of %d: %.3f s in operators; %s", roofline.test(), roofline.batch(), roofline.seconds(), peaks(roofline));
+        "%s of %d: %.3f s, %.3f s of them in operators; %s",
+        roofline.test(),
+        roofline.batch(),
+        roofline.elapsedSeconds(),
+        roofline.operatorSeconds(),
+        peaks(roofline));
   }
 
   private static String peaks(Roofline roofline) {

@@ -31,13 +31,14 @@ class RooflineTest {
             new OperatorWork("rms_norm", 14, 251_000, 2_005_000, 1_007_000),
             new OperatorWork("matmul", 26, 752_000, 6_006_000, 300_008_000),
             new OperatorWork("add", 3, 500, 600, 700));
-    return Roofline.between("decode", 4, 2, peaks, before, after);
+    return Roofline.between("decode", 4, 2, 2_500_000, peaks, before, after);
   }
 
   @Test
   void ratesAndSharesAreThoseOfTheDifference() {
     Roofline roofline = roofline(PEAKS);
-    assertThat(roofline.seconds()).isEqualTo(0.0005);
+    assertThat(roofline.operatorSeconds()).isEqualTo(0.0005);
+    assertThat(roofline.elapsedSeconds()).isEqualTo(0.0025);
     assertThat(roofline.rows()).extracting(row -> row.work().operator()).containsExactly("matmul", "rms_norm");
     Roofline.Row matmul = roofline.rows().get(0);
     assertThat(matmul.work()).isEqualTo(new OperatorWork("matmul", 6, 750_000, 6_000_000, 300_000_000));
@@ -55,7 +56,7 @@ class RooflineTest {
   void theTableSaysPeaksAndPercents() {
     assertThat(RooflineText.table(roofline(PEAKS)).lines())
         .containsExactly(
-            "decode of 4: 0.001 s in operators; peaks 80.0 GB/s, 1600 GFLOP/s",
+            "decode of 4: 0.003 s, 0.001 s of them in operators; peaks 80.0 GB/s, 1600 GFLOP/s",
             "operator               calls    time      GB/s   GFLOP/s   of peak",
             "matmul                     6   75.0%     16.00    800.00     50.0%",
             "rms_norm                   4   25.0%     16.00      8.00     20.0%");
@@ -84,7 +85,7 @@ class RooflineTest {
   void anOperatorWithoutTimeHasNoRate() {
     List<OperatorWork> before = List.of(new OperatorWork("rope", 0, 0, 0, 0));
     List<OperatorWork> after = List.of(new OperatorWork("rope", 1, 0, 10, 20));
-    Roofline.Row row = Roofline.between("prefill", 1, 2, PEAKS, before, after).rows().getFirst();
+    Roofline.Row row = Roofline.between("prefill", 1, 2, 2_000_000, PEAKS, before, after).rows().getFirst();
     assertThat(row.gflops()).isZero();
     assertThat(row.gbPerSecond()).isZero();
     assertThat(row.timeShare()).isZero();
@@ -95,7 +96,7 @@ class RooflineTest {
   void barsAreAsLongAsTheShareAndTheLongestAboveTheLimitFits() throws Exception {
     List<OperatorWork> none = List.of(new OperatorWork("add", 0, 0, 0, 0));
     List<OperatorWork> cached = List.of(new OperatorWork("add", 1, 1_000, 160_000, 10));
-    Roofline above = Roofline.between("prefill", 1, 1, PEAKS, none, cached);
+    Roofline above = Roofline.between("prefill", 1, 1, 2_000_000, PEAKS, none, cached);
     String svg = RooflineText.svg("a < b & c", List.of(roofline(PEAKS), above));
     Document document =
         DocumentBuilderFactory.newInstance()

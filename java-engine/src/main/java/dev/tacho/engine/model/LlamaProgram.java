@@ -8,6 +8,7 @@ import dev.tacho.engine.kernel.Operation;
 import dev.tacho.engine.kv.KvMemory;
 import dev.tacho.engine.parallel.TeamMember;
 import dev.tacho.engine.parallel.WorkShare;
+import dev.tacho.engine.sampling.RowMaxima;
 import dev.tacho.engine.sampling.Sampler;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -34,7 +35,7 @@ import java.util.stream.Stream;
  *     columns  gate, up, silu(gate) * up, packed | barrier
  *     columns  down projection into hidden       | barrier
  *   sampled rows  gather, norm, packed           | barrier
- *   columns       logits                         | barrier
+ *   columns       logits, their largest          | barrier
  *   sequences     sample
  * </pre>
  *
@@ -306,10 +307,15 @@ final class LlamaProgram {
     }
     norm(member, state, last.floats(), weights.outputNorm(), rows, last, outputFormats);
     meet(member, state);
+    RowMaxima maxima = state.maxima();
+    for (int row = 0; row < rows; row++) {
+      maxima.clear(row);
+    }
     WorkShare share = state.share();
     share.begin(vocabularyGroups, inPieces(rows));
     while (share.next()) {
       multiply(state, weights.output(), last, rows, activations.logits(), false, share.first(), share.end());
+      foldMaxima(maxima, step, share);
     }
     meet(member, state);
     Sampler sampler = state.sampler();
@@ -318,11 +324,32 @@ final class LlamaProgram {
       int row = step.firstRow(i) - 1;
       do {
         row++;
-        long first = (long) row * config.vocabSize();
-        int id = sampler.sample(activations.logits(), first, step.sampler(row), step.outputTokens(row));
+        for (MemberState other : members) {
+          if (other != state) {
+            maxima.merge(row, other.maxima());
+          }
+        }
+        int id =
+            sampler.sample(
+                activations.logits(), firstLogit(row), step.sampler(row), step.outputTokens(row), maxima, row);
         step.sampled(row, id, sampler.logprobs(), sampler.sawNan());
       } while (step.isDraft(row));
     }
+  }
+
+  /** Takes in what the member has just computed, while it is near. */
+  private void foldMaxima(RowMaxima maxima, StepInputs step, WorkShare share) {
+    int begin = share.first() * Kernels.ROW_GROUP;
+    int end = Math.min(share.end() * Kernels.ROW_GROUP, config.vocabSize());
+    for (int row = 0; row < step.numSampled(); row++) {
+      if (step.sampler(row).takesMaximum(step.outputTokens(row))) {
+        maxima.fold(row, activations.logits(), firstLogit(row), begin, end);
+      }
+    }
+  }
+
+  private long firstLogit(int row) {
+    return (long) row * config.vocabSize();
   }
 
   /** The member's rows of y = norm(x), in the forms in which y will be read. */

@@ -4,18 +4,20 @@ import dev.tacho.engine.kernel.KernelWorker;
 import dev.tacho.engine.kernel.Kernels;
 import dev.tacho.engine.parallel.TeamMember;
 import dev.tacho.engine.parallel.WorkShare;
+import dev.tacho.engine.sampling.RowMaxima;
 import dev.tacho.engine.sampling.Sampler;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
 /**
  * What one member of the team brings to every step: its kernel worker, its sampler, and its share of the columns and
- * heads. The views of the activations begin at the member's
- * first head. Made by the member itself, so that its scratch lies near its core; used by no other thread.
+ * heads. The views of the activations begin at the member's first head. Made by the member itself, so that its scratch
+ * lies near its core; used by no other thread, but for the maxima.
  */
 final class MemberState {
   private final KernelWorker worker;
   private final Sampler sampler;
+  private final RowMaxima maxima;
   private final WorkShare share;
   private final Range attendedBlocks;
   private final Range kvHeads;
@@ -52,6 +54,7 @@ final class MemberState {
   MemberState(Arena arena, TeamMember member, ModelConfig config, Kernels kernels, Activations activations) {
     worker = new KernelWorker(arena, kernels.attentionScratchBytes(config.attentionShape()));
     sampler = new Sampler(config.vocabSize());
+    maxima = new RowMaxima((int) (activations.logits().byteSize() / Float.BYTES / config.vocabSize()));
     share = new WorkShare(member);
     attendedBlocks = Range.of(member, blocks(config.queryLength()));
     kvHeads = Range.of(member, config.kvHeads());
@@ -82,6 +85,11 @@ final class MemberState {
   /** From logits to a token. */
   Sampler sampler() {
     return sampler;
+  }
+
+  /** The largest of the logits that the member has computed; other members read it behind the barrier. */
+  RowMaxima maxima() {
+    return maxima;
   }
 
   /** The member's part of the columns of matmuls. */

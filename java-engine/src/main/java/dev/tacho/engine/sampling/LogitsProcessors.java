@@ -55,6 +55,15 @@ final class LogitsProcessors {
     return values;
   }
 
+  /** False if {@link #apply} would leave every row for the output token behind {@code outputTokens} as it is. */
+  boolean change(int outputTokens) {
+    return allowed != null
+        || badWords.length > 0
+        || biasIds.length > 0
+        || penalizes
+        || (outputTokens < params.minTokens() && endTokenIds.length > 0);
+  }
+
   /** Changes a row of logits for the output token behind {@code outputTokens}. */
   void apply(float[] row, int outputTokens) {
     if (history != null) {

@@ -17,6 +17,7 @@ import org.jspecify.annotations.Nullable;
 public final class Sampler {
   private final int vocabSize;
   private final float[] row;
+  private final RowMaxima maximum = new RowMaxima(1);
   private final Candidates candidates;
   private @Nullable TokenLogprobs logprobs;
   private boolean sawNan;
@@ -43,10 +44,31 @@ public final class Sampler {
    * @return an id in [0, vocabSize)
    */
   public int sample(MemorySegment logits, long firstElement, SamplerState state, int outputTokens) {
-    read(logits, firstElement);
+    maximum.clear(0);
+    maximum.fold(0, logits, firstElement, 0, vocabSize);
+    return sample(logits, firstElement, state, outputTokens, maximum, 0);
+  }
+
+  /**
+   * The same for a row whose largest logit is known.
+   *
+   * @param maxima of the rows; read only if {@link SamplerState#takesMaximum} says so
+   * @param number of the row among them
+   */
+  public int sample(
+      MemorySegment logits, long firstElement, SamplerState state, int outputTokens, RowMaxima maxima, int number) {
     SamplingParams params = state.params();
-    state.processors().apply(row, outputTokens);
-    int id = params.isGreedy() ? argmax() : draw(params, state.uniform(outputTokens));
+    boolean asTheyAre = state.takesMaximum(outputTokens);
+    int id;
+    if (asTheyAre && params.isGreedy()) {
+      sawNan = maxima.sawNan(number);
+      id = maxima.id(number);
+    } else {
+      read(logits, firstElement);
+      state.processors().apply(row, outputTokens);
+      int best = asTheyAre ? maxima.id(number) : argmax();
+      id = params.isGreedy() ? best : draw(best, params, state.uniform(outputTokens));
+    }
     state.processors().chosen(id);
     logprobs = null;
     if (params.logprobs() >= 0) {
@@ -67,11 +89,12 @@ public final class Sampler {
     return sawNan;
   }
 
-  private int draw(SamplingParams params, double point) {
-    return distribution(params.temperature(), params.minP(), params.topK(), params.topP()).at(point);
+  private int draw(int best, SamplingParams params, double point) {
+    candidates.select(row, best, params.temperature(), params.minP(), params.topK(), params.topP());
+    return candidates.at(point);
   }
 
-  /** What these parameters leave of the present row; valid until the next token is chosen. */
+  /** What these parameters leave of the row that was read last; valid until the next token is chosen. */
   Candidates distribution(float temperature, float minP, int topK, float topP) {
     candidates.select(row, argmax(), temperature, minP, topK, topP);
     return candidates;

@@ -63,6 +63,16 @@ public final class SamplerState {
     return processors;
   }
 
+  /**
+   * True if nothing is done to the logits of the output token at a place, so that their largest is the one to begin
+   * with.
+   *
+   * @param outputTokens place in the output, from 0
+   */
+  public boolean takesMaximum(int outputTokens) {
+    return !processors.change(outputTokens);
+  }
+
   /** 64 random bits of the output token at a place, from 0: SplitMix64, entered at any point. */
   private long bits(int outputToken) {
     long z = seed + (outputToken + 1L) * 0x9E3779B97F4A7C15L;
