@@ -14,9 +14,10 @@ import java.lang.invoke.VarHandle;
  *
  * <p>A tile is up to {@link #TILE_QUERIES} queries of a sequence with the query heads of one kv head. Its keys are cut
  * into splits of {@link #SPLIT_KEYS}, each of which is gathered by itself and merged in ascending order, so that the
- * bits do not depend on the plan. A tile is one item, or, where it would keep one worker busy for much longer than the
- * others, several, which share its splits: then what each split has given waits in {@code partials}, and the item that
- * comes last, by the tile's ticket, merges.
+ * bits do not depend on the plan. Where the kv heads can be shared evenly among the workers, each gets all tiles of its
+ * own ({@link #sharesHeads}), and a tile is one item. Elsewhere a tile that would keep one worker busy for much longer
+ * than the others is several, which share its splits: then what each split has given waits in {@code partials}, and the
+ * item that comes last, by the tile's ticket, merges.
  *
  * <pre>
  *   qStarts     int32 [numSequences + 1]                 rows of q
@@ -120,9 +121,13 @@ public final class AttentionBatch {
     return tiles + 2L * wantedItems(workers);
   }
 
-  /** Room for as many decodes of full length as can be worth cutting; none where there is nobody to share with. */
+  private static boolean sharesHeads(int numKvHeads, int workers) {
+    return numKvHeads % workers == 0;
+  }
+
+  /** Room for as many decodes of full length as can be worth cutting; none where heads are shared. */
   private static long maxPartials(int maxSequences, int maxBlocks, int workers, AttentionShape shape) {
-    if (workers == 1) {
+    if (sharesHeads(shape.numKvHeads(), workers)) {
       return 0;
     }
     long tiles = Math.min(wantedItems(workers), (long) maxSequences * shape.numKvHeads());
@@ -181,12 +186,32 @@ public final class AttentionBatch {
         total += tileCost(s, q) * numKvHeads;
       }
     }
-    for (int s = 0; s < numSequences; s++) {
+    if (sharesHeads()) {
       for (int head = 0; head < numKvHeads; head++) {
-        for (int q = 0; q < queryCount(s); q += TILE_QUERIES) {
-          addTile(s, head, q, total);
+        for (int s = 0; s < numSequences; s++) {
+          addTiles(s, head, total);
         }
       }
+    } else {
+      for (int s = 0; s < numSequences; s++) {
+        for (int head = 0; head < numKvHeads; head++) {
+          addTiles(s, head, total);
+        }
+      }
+    }
+  }
+
+  /**
+   * True if the items of worker w are those of kv heads [{@code numKvHeads w / workers}, {@code numKvHeads (w + 1) /
+   * workers}) and no others, whatever the batch: then a worker may read what it wrote for its heads without waiting.
+   */
+  public boolean sharesHeads() {
+    return sharesHeads(numKvHeads, workers);
+  }
+
+  private void addTiles(int sequence, int head, long total) {
+    for (int q = 0; q < queryCount(sequence); q += TILE_QUERIES) {
+      addTile(sequence, head, q, total);
     }
   }
 
@@ -207,7 +232,7 @@ public final class AttentionBatch {
     int splits = Math.ceilDiv(tileKeys(sequence, query), SPLIT_KEYS);
     int rows = (tileEnd(sequence, query) - query) * groupSize;
     long cost = tileCost(sequence, query);
-    int parts = (int) Math.min(splits, Math.ceilDiv(cost * wantedItems(workers), total));
+    int parts = sharesHeads() ? 1 : (int) Math.min(splits, Math.ceilDiv(cost * wantedItems(workers), total));
     boolean cut = parts > 1 && (long) splits * rows <= numPartials - usedPartials;
     int pieces = cut ? parts : 1;
     for (int i = 0; i < pieces; i++) {

@@ -30,8 +30,8 @@ import java.util.Set;
  *
  * {@code normed}, {@code attended}, {@code gate} and {@code last} are read by matmuls, as floats or in a packed form;
  * {@code gate} has packed memory of its own, since a member may pack its columns while another still reads
- * {@code normed}.
- * Read and written by the members of a team between its barriers; owned by the arena.
+ * {@code normed}. Read and written by the members of a team between its barriers; owned by the arena. Of a single row
+ * each member has what is normed for itself: {@link #ownRow}.
  */
 record Activations(
     MemorySegment hidden,
@@ -106,6 +106,22 @@ record Activations(
         Math.addExact(
             Math.multiplyExact(limits.maxTokens(), tokenBytes), Math.multiplyExact(limits.maxSampledRows(), rowBytes));
     return Math.addExact(bytes, (long) MAX_PIECES * ALIGNMENT_BYTES);
+  }
+
+  /** A row of E elements that one member alone writes and reads. */
+  static MatmulInput ownRow(Arena owner, ModelConfig config, Kernels kernels) {
+    int embedding = config.embeddingLength();
+    return new MatmulInput(floats(owner, 1, embedding), embedding, packed(owner, 1, embedding, kernels));
+  }
+
+  /** Bytes that {@link #ownRow} takes. */
+  static long ownRowBytes(ModelConfig config, Kernels kernels) {
+    long bytes = (long) Float.BYTES * config.embeddingLength();
+    Set<ActivationFormat> formats = packedFormats(kernels);
+    for (ActivationFormat format : formats) {
+      bytes = Math.addExact(bytes, rowBytes(format, config.embeddingLength(), kernels));
+    }
+    return Math.addExact(bytes, (1L + formats.size()) * ALIGNMENT_BYTES);
   }
 
   private static Set<ActivationFormat> packedFormats(Kernels kernels) {

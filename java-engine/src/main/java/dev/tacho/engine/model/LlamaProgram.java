@@ -20,21 +20,23 @@ import java.util.stream.Stream;
  * operators have a barrier between them unless the second reads only what the same member wrote in the first. Rows
  * (tokens) are split for what works on whole rows, columns for matmuls and what is done element by element, so that a
  * single token keeps all members busy, in pieces if they wait for memory; no split changes a result. Packed: in the
- * form that the next matmuls read, once for all of them.
+ * form that the next matmuls read, once for all of them. A single row is normed by every member for itself: they would
+ * wait for the one that does it for all. Where kv heads can be shared evenly, a member attends with those that it has
+ * written, and packs what they give.
  *
  * <pre>
- *   rows     take sampled tokens, embed, rope angles
+ *   rows     take sampled tokens, embed, rope angles | barrier, if a single row
  *   layer:
- *     rows     norm, packed                      | barrier
+ *     rows     norm, packed                      | barrier, unless a single row
  *     columns  query, key, value                 | barrier
- *     heads    rope, write to the KV cache       | barrier
- *     items    attention                         | barrier
+ *     heads    rope, write to the KV cache       | barrier, unless heads are shared evenly
+ *     items    attention                         | likewise
  *     columns  pack, unless read as floats       | barrier
  *     columns  output projection into hidden     | barrier
- *     rows     norm, packed                      | barrier
+ *     rows     norm, packed                      | barrier, unless a single row
  *     columns  gate, up, silu(gate) * up, packed | barrier
  *     columns  down projection into hidden       | barrier
- *   sampled rows  gather, norm, packed           | barrier
+ *   sampled rows  gather, norm, packed           | barrier, unless a single row
  *   columns       logits, their largest          | barrier
  *   sequences     sample
  * </pre>
@@ -173,6 +175,9 @@ final class LlamaProgram {
     for (int row = begin; row < end; row++) {
       rope.write(step.position(row), activations.cosSin(), row);
     }
+    if (isOwn(tokens)) {
+      meet(member, state);
+    }
   }
 
   private void attend(
@@ -183,9 +188,8 @@ final class LlamaProgram {
       ActivationFormat[] formats,
       KvCacheLayer layerCache) {
     int tokens = step.numTokens();
-    MatmulInput normed = activations.normed();
+    MatmulInput normed = isOwn(tokens) ? state.ownRow() : activations.normed();
     norm(member, state, activations.hidden(), layer.attentionNorm(), tokens, normed, formats);
-    meet(member, state);
     int keys = queryGroups + keyValueGroups;
     WorkShare share = state.share();
     share.begin(keys + keyValueGroups, inPieces(tokens));
@@ -196,7 +200,10 @@ final class LlamaProgram {
     }
     meet(member, state);
     cacheKeysAndValues(state, step, layerCache);
-    meet(member, state);
+    boolean ownHeads = step.batch().sharesHeads();
+    if (!ownHeads) {
+      meet(member, state);
+    }
     int begin = step.batch().begin(member.index());
     int end = step.batch().end(member.index());
     if (begin < end) {
@@ -213,12 +220,14 @@ final class LlamaProgram {
           state.worker());
       state.worker().endNanos(Operation.ATTENTION);
     }
-    meet(member, state);
     ActivationFormat format = format(layer.attentionOutput());
     if (format != ActivationFormat.FLOAT32) {
+      if (!(ownHeads && state.packsItsHeads())) {
+        meet(member, state);
+      }
       pack(state, activations.attended(), format, tokens, state.attendedBlocks());
-      meet(member, state);
     }
+    meet(member, state);
     addProjection(state, layer.attentionOutput(), activations.attended(), tokens);
     meet(member, state);
   }
@@ -266,9 +275,8 @@ final class LlamaProgram {
   private void feedForward(
       TeamMember member, MemberState state, StepInputs step, LayerWeights layer, ActivationFormat[] formats) {
     int tokens = step.numTokens();
-    MatmulInput normed = activations.normed();
+    MatmulInput normed = isOwn(tokens) ? state.ownRow() : activations.normed();
     norm(member, state, activations.hidden(), layer.feedForwardNorm(), tokens, normed, formats);
-    meet(member, state);
     ActivationFormat format = format(layer.down());
     WorkShare share = state.share();
     share.begin(MemberState.blocks(feedForward), inPieces(tokens));
@@ -297,16 +305,16 @@ final class LlamaProgram {
 
   private void sample(TeamMember member, MemberState state, StepInputs step) {
     int rows = step.numSampled();
-    int begin = member.begin(rows);
-    int end = member.end(rows);
-    MatmulInput last = activations.last();
+    boolean own = isOwn(rows);
+    int begin = own ? 0 : member.begin(rows);
+    int end = own ? rows : member.end(rows);
+    MatmulInput last = own ? state.ownRow() : activations.last();
     long rowBytes = (long) embedding * Float.BYTES;
     for (int row = begin; row < end; row++) {
       long from = step.sampledRow(row) * rowBytes;
       MemorySegment.copy(activations.hidden(), from, last.floats(), row * rowBytes, rowBytes);
     }
     norm(member, state, last.floats(), weights.outputNorm(), rows, last, outputFormats);
-    meet(member, state);
     RowMaxima maxima = state.maxima();
     for (int row = 0; row < rows; row++) {
       maxima.clear(row);
@@ -352,7 +360,12 @@ final class LlamaProgram {
     return (long) row * config.vocabSize();
   }
 
-  /** The member's rows of y = norm(x), in the forms in which y will be read. */
+  /** True if a member has all rows to itself, in an input of its own. */
+  private static boolean isOwn(int rows) {
+    return rows == 1;
+  }
+
+  /** y = norm(x), in the forms in which y will be read: the member's rows, then it waits for the others'. */
   private void norm(
       TeamMember member,
       MemberState state,
@@ -361,14 +374,17 @@ final class LlamaProgram {
       int rows,
       MatmulInput y,
       ActivationFormat[] formats) {
-    int begin = member.begin(rows);
-    int end = member.end(rows);
-    if (begin >= end) {
-      return;
+    boolean own = isOwn(rows);
+    int begin = own ? 0 : member.begin(rows);
+    int end = own ? rows : member.end(rows);
+    if (begin < end) {
+      for (ActivationFormat format : formats) {
+        kernels.rmsNorm(x, embedding, weight, config.rmsEpsilon(), rows, y.as(format), begin, end, state.worker());
+        state.worker().endNanos(Operation.RMS_NORM);
+      }
     }
-    for (ActivationFormat format : formats) {
-      kernels.rmsNorm(x, embedding, weight, config.rmsEpsilon(), rows, y.as(format), begin, end, state.worker());
-      state.worker().endNanos(Operation.RMS_NORM);
+    if (!own) {
+      meet(member, state);
     }
   }
 

@@ -85,7 +85,10 @@ public final class LlamaRunner implements ModelRunner {
    * @param teamSize members of its team
    */
   public static long scratchBytes(ModelConfig config, RunnerLimits limits, Kernels kernels, int teamSize) {
-    long workers = Math.multiplyExact(teamSize, kernels.attentionScratchBytes(config.attentionShape()));
+    long worker =
+        Math.addExact(
+            kernels.attentionScratchBytes(config.attentionShape()), Activations.ownRowBytes(config, kernels));
+    long workers = Math.multiplyExact(teamSize, worker);
     long inputs = MAX_IN_FLIGHT * StepInputs.bytes(limits, teamSize, config.attentionShape());
     return Math.addExact(Activations.bytes(config, limits, kernels), Math.addExact(workers, inputs));
   }

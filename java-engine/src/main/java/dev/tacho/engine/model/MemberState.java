@@ -18,8 +18,10 @@ final class MemberState {
   private final KernelWorker worker;
   private final Sampler sampler;
   private final RowMaxima maxima;
+  private final MatmulInput ownRow;
   private final WorkShare share;
   private final Range attendedBlocks;
+  private final boolean packsItsHeads;
   private final Range kvHeads;
   private final MemorySegment queryHeads;
   private final MemorySegment keyHeads;
@@ -55,10 +57,14 @@ final class MemberState {
     worker = new KernelWorker(arena, kernels.attentionScratchBytes(config.attentionShape()));
     sampler = new Sampler(config.vocabSize());
     maxima = new RowMaxima((int) (activations.logits().byteSize() / Float.BYTES / config.vocabSize()));
+    ownRow = Activations.ownRow(arena, config, kernels);
     share = new WorkShare(member);
     attendedBlocks = Range.of(member, blocks(config.queryLength()));
     kvHeads = Range.of(member, config.kvHeads());
     int queriesPerKey = config.heads() / config.kvHeads();
+    packsItsHeads =
+        config.kvHeads() % member.size() == 0
+            && config.queryLength() / member.size() % Kernels.ACTIVATION_BLOCK == 0;
     queryHeads = fromColumn(activations.query(), kvHeads.begin() * queriesPerKey * config.headDim());
     keyHeads = fromColumn(activations.key(), kvHeads.begin() * config.headDim());
   }
@@ -92,6 +98,11 @@ final class MemberState {
     return maxima;
   }
 
+  /** A normed row of the member's own, of a step or of its sampled tokens if that is a single one. */
+  MatmulInput ownRow() {
+    return ownRow;
+  }
+
   /** The member's part of the columns of matmuls. */
   WorkShare share() {
     return share;
@@ -100,6 +111,11 @@ final class MemberState {
   /** The member's blocks of columns of what attention gives. */
   Range attendedBlocks() {
     return attendedBlocks;
+  }
+
+  /** True if those blocks are what the query heads of the member's own kv heads give. */
+  boolean packsItsHeads() {
+    return packsItsHeads;
   }
 
   /** The member's kv heads; the query heads that read them are its own too. */

@@ -3,7 +3,8 @@ package dev.tacho.engine.parallel;
 /**
  * One member's part of the items of an operator, piece by piece. Members that wait for the same memory do not get the
  * same part of its speed, so with equal shares one would wait for the other at the next barrier. The first half of a
- * member's equal share is its own; the second halves of all are cut into pieces that whoever comes first takes.
+ * member's equal share is its own; the second halves of all are cut into pieces that whoever comes first takes, each
+ * half as long as the one before, so that all end within a short piece of each other.
  *
  * <pre>
  *   share.begin(items, true);
@@ -16,7 +17,7 @@ package dev.tacho.engine.parallel;
  */
 public final class WorkShare {
   /** Pieces of the second half of a member's equal share. */
-  private static final int PIECES = 4;
+  private static final int PIECES = 8;
 
   private final TeamMember member;
   private int items;
@@ -54,11 +55,11 @@ public final class WorkShare {
     }
     while (cut) {
       int piece = member.claim();
-      int owner = piece / PIECES;
-      if (owner >= member.size()) {
+      int number = piece / member.size();
+      if (number >= PIECES) {
         cut = false;
       } else {
-        int number = piece % PIECES;
+        int owner = piece % member.size();
         first = border(owner, number);
         end = border(owner, number + 1);
         if (first < end) {
@@ -85,8 +86,9 @@ public final class WorkShare {
     return from + (member.share(items, index + 1) - from + 1) / 2;
   }
 
+  /** Where a piece of a second half begins; the last ends with the half. */
   private int border(int index, int piece) {
-    int middle = middle(index);
-    return middle + (member.share(items, index + 1) - middle) * piece / PIECES;
+    int last = member.share(items, index + 1);
+    return piece == PIECES ? last : last - ((last - middle(index)) >> piece);
   }
 }

@@ -117,6 +117,33 @@ class AttentionBatchTest {
     }
   }
 
+  @ParameterizedTest(name = "seed {0}")
+  @ValueSource(longs = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})
+  void headsThatCanBeSharedEvenlyStayWithTheirWorkerWhateverTheBatch(long seed) {
+    Random random = new Random(seed);
+    int workers = 1 + random.nextInt(4);
+    int headsOfWorker = 1 + random.nextInt(3);
+    AttentionBatch batch = batch(workers, workers * headsOfWorker, 1 + random.nextInt(4));
+    for (int step = 0; step < 5; step++) {
+      batch.clear();
+      int sequences = 1 + random.nextInt(MAX_SEQUENCES);
+      for (int s = 0; s < sequences; s++) {
+        int queries = random.nextBoolean() ? 1 : 1 + random.nextInt(MAX_TOKENS / MAX_SEQUENCES);
+        batch.addSequence(queries, queries + random.nextInt(random.nextBoolean() ? 100 : 9000));
+      }
+      batch.plan();
+      assertThat(batch.sharesHeads()).isTrue();
+      for (int worker = 0; worker < workers; worker++) {
+        assertThat(batch.begin(worker)).isLessThan(batch.end(worker));
+        for (int item = batch.begin(worker); item < batch.end(worker); item++) {
+          assertThat(batch.itemKvHead(item) / headsOfWorker).as("seed %d, item %d", seed, item).isEqualTo(worker);
+          assertThat(batch.itemPartial(item)).as("nothing is left for others").isEqualTo(-1);
+        }
+      }
+    }
+    assertThat(batch(workers + 1, workers, 1).sharesHeads()).isFalse();
+  }
+
   @Test
   void bytesAreThoseThatAreTaken() {
     AttentionBatch batch = batch(4, 2, 3);

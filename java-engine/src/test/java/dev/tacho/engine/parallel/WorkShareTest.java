@@ -72,6 +72,28 @@ class WorkShareTest {
   }
 
   @Test
+  void piecesGetShorterSoThatAllEndTogether() {
+    int[] lengths = new int[18];
+    try (WorkerTeam team = new WorkerTeam("share", 2)) {
+      team.launch(
+          member -> {
+            WorkShare share = new WorkShare(member);
+            if (member.index() == 0) {
+              share.begin(1024, true);
+              for (int i = 0; share.next(); i++) {
+                lengths[i] = share.end() - share.first();
+              }
+            }
+            member.barrier();
+          });
+      team.await();
+    }
+    assertThat(lengths)
+        .as("its own half, then by turns of both second halves")
+        .containsExactly(256, 128, 128, 64, 64, 32, 32, 16, 16, 8, 8, 4, 4, 2, 2, 2, 2, 0);
+  }
+
+  @Test
   void aWholeShareIsTheEqualOne() {
     try (WorkerTeam team = new WorkerTeam("share", 2)) {
       int[] borders = new int[4];
