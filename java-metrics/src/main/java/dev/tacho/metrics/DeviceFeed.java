@@ -24,6 +24,8 @@ public final class DeviceFeed {
   private final DeviceCounters totals;
   private final DeviceRates rates;
   private final AtomicLongArray memory = new AtomicLongArray(AREAS.length);
+  // Under the collector's lock.
+  private final long[] publishedMemory = new long[AREAS.length];
   private volatile @Nullable CounterSource source;
   private final AtomicReference<@Nullable DevicePeaks> peaks = new AtomicReference<>();
 
@@ -65,7 +67,11 @@ public final class DeviceFeed {
       published.device(totals, rates);
     }
     for (MemoryArea area : AREAS) {
-      published.memory(area, memory.get(area.ordinal()));
+      long bytes = memory.get(area.ordinal());
+      if (bytes != publishedMemory[area.ordinal()]) {
+        publishedMemory[area.ordinal()] = bytes;
+        published.memory(area, bytes);
+      }
     }
   }
 }

@@ -90,8 +90,10 @@ public final class EngineMetricsSource implements AutoCloseable {
         report -> {
           published.counters(counters, report);
           rings.tellTime(report.nanos());
-          published.plugIns(plugIns.stream().mapToLong(DetachedStatLogger::lag).sum(),
-              plugIns.stream().mapToLong(DetachedStatLogger::dropped).sum());
+          if (!plugIns.isEmpty()) {
+            published.plugIns(plugIns.stream().mapToLong(DetachedStatLogger::lag).sum(),
+                plugIns.stream().mapToLong(DetachedStatLogger::dropped).sum());
+          }
           device.memory(MemoryArea.METRICS, rings.bytes() + published.bytes() + counters.bytes());
           device.publish(System.nanoTime());
         }, rings.engine(), rings.output());

@@ -26,6 +26,8 @@ public final class EngineFeed {
   private final AfterDrain afterDrain;
   private final EventRing engineRing;
   private final EventRing outputRing;
+  private final RingPace enginePace;
+  private final RingPace outputPace;
   private EventSink sink;
   private int restarts;
   private boolean failed;
@@ -58,6 +60,9 @@ public final class EngineFeed {
     this.afterDrain = afterDrain;
     this.engineRing = engineRing;
     this.outputRing = outputRing;
+    long now = System.nanoTime();
+    this.enginePace = new RingPace(engineRing, now);
+    this.outputPace = new RingPace(outputRing, now);
     this.sink = new EventSink(engineIndex, estimator, loggers);
   }
 
@@ -99,6 +104,13 @@ public final class EngineFeed {
 
   void log(long nanos) {
     loggers.log(nanos);
+  }
+
+  /** How long both rings and the loggers can be left alone, after a drain. */
+  long restNanos(long now) {
+    long rest = Math.min(enginePace.restNanos(now), outputPace.restNanos(now));
+    return Math.clamp(
+        loggers.nanosToLog(now), RingPace.SHORTEST_NANOS, failed ? RingPace.LONGEST_NANOS : rest);
   }
 
   void close() {

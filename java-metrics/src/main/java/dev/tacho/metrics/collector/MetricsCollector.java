@@ -9,13 +9,15 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Drains the rings of every engine in the JVM, on one daemon thread and whenever somebody asks. Any thread may call;
- * one lock lets one drain at a time. The thread starts with the first engine and ends with the last; if it dies it is
+ * Drains the rings of every engine in the JVM, on one daemon thread and whenever somebody asks: every 100 milliseconds,
+ * sooner where records come so fast that a ring would fill, or a line of the log is due. Any thread may call; one lock
+ * lets one drain at a time. The thread starts with the first engine and ends with the last; if it dies it is
  * started again, once. Nothing here can hold up an engine.
  */
 public final class MetricsCollector {
   private static final Logger LOG = LoggerFactory.getLogger(MetricsCollector.class);
-  private static final long INTERVAL_NANOS = 25_000_000;
+  /** Of a thread that has nothing to do any more. */
+  private static final long NO_REST = -1;
   private static final int MAX_THREAD_STARTS_AFTER_FAILURE = 1;
 
   private final ReentrantLock lock = new ReentrantLock();
@@ -110,12 +112,10 @@ public final class MetricsCollector {
   private void run() {
     boolean ended = false;
     try {
-      while (!ended) {
-        ended = turn();
-        if (!ended) {
-          LockSupport.parkNanos(this, INTERVAL_NANOS);
-        }
+      for (long rest = turn(); rest != NO_REST; rest = turn()) {
+        LockSupport.parkNanos(this, rest);
       }
+      ended = true;
     } finally {
       if (!ended) {
         restart();
@@ -123,20 +123,22 @@ public final class MetricsCollector {
     }
   }
 
-  /** Returns true if there is nothing left to do. */
-  private boolean turn() {
+  /** Returns the nanoseconds until the next turn, or {@link #NO_REST} if there is nothing left to do. */
+  private long turn() {
     lock.lock();
     try {
       if (feeds.isEmpty()) {
         thread = null;
-        return true;
+        return NO_REST;
       }
       long now = System.nanoTime();
+      long rest = RingPace.LONGEST_NANOS;
       for (EngineFeed feed : feeds) {
         feed.drain();
         feed.log(now);
+        rest = Math.min(rest, feed.restNanos(now));
       }
-      return false;
+      return rest;
     } finally {
       lock.unlock();
     }

@@ -83,6 +83,11 @@ public final class StatLoggerManager implements StatLogger {
     }
   }
 
+  /** Nanoseconds until {@link #log} has something to do; {@link Long#MAX_VALUE} if it never has. */
+  public long nanosToLog(long nanos) {
+    return intervalNanos <= 0 ? Long.MAX_VALUE : Math.max(0, intervalNanos - (nanos - lastLogNanos));
+  }
+
   @Override
   public void close() {
     for (StatLogger logger : all) {

@@ -1,7 +1,6 @@
 package dev.tacho.metrics.prometheus;
 
 import dev.tacho.metrics.collector.DrainReport;
-import dev.tacho.metrics.event.RecordCost;
 import dev.tacho.metrics.logger.StatLogger;
 import dev.tacho.metrics.page.CounterPage;
 import dev.tacho.metrics.page.EngineCounter;
@@ -30,9 +29,11 @@ public final class PrometheusStatLogger implements StatLogger {
   private final MetricsRegistry registry;
   private final boolean logStats;
   private final @Nullable RecordedCells recorded;
+  private final @Nullable FeedCells feed;
   private final @Nullable ReconciledCounters reconciled;
   private final Exemplars exemplars;
   private final @Nullable DeviceCells device;
+  private @Nullable EngineLifecycle lifecycle;
   private @Nullable String adapters;
 
   PrometheusStatLogger(EngineFamilies families, MetricsRegistry registry) {
@@ -43,6 +44,7 @@ public final class PrometheusStatLogger implements StatLogger {
     this.exemplars = new Exemplars(layout);
     this.registry = registry;
     this.logStats = layout.has(MetricCatalog.RUNNING);
+    this.feed = logStats ? new FeedCells(page, layout) : null;
     this.reconciled = logStats ? new ReconciledCounters(page, layout) : null;
     this.recorded = logStats ? new RecordedCells(page, layout) : null;
     this.device = logStats ? new DeviceCells(page, layout) : null;
@@ -92,20 +94,8 @@ public final class PrometheusStatLogger implements StatLogger {
   public void counters(CounterPage counters, DrainReport report) {
     page.beginUpdate();
     lifecycle(EngineLifecycle.of(counters.get(EngineCounter.LIFECYCLE)));
-    if (logStats) {
-      int rejections = layout.cell(MetricCatalog.ADMISSION_REJECTIONS, 0);
-      page.set(rejections, counters.get(EngineCounter.REJECTED_REQUESTS));
-      page.set(rejections + 1, counters.get(EngineCounter.REJECTED_TOKENS));
-      page.set(layout.cell(MetricCatalog.RING_FULL, 0), report.ringFull());
-      page.set(layout.cell(MetricCatalog.EVENTS_LOST, 0), report.eventsLost());
-      page.set(layout.cell(MetricCatalog.COLLECTOR_RESTARTS, 0), report.restarts());
-      page.set(layout.cell(MetricCatalog.METRICS_EVENTS, 0), report.events());
-      page.set(layout.cell(MetricCatalog.RECORD_SECONDS, 0),
-          (report.events() + report.eventsLost()) * RecordCost.secondsPerEvent());
-      page.set(layout.cell(MetricCatalog.DRAIN_SECONDS, 0), report.drainNanos() / 1e9);
-      page.set(layout.cell(MetricCatalog.SECONDS_SINCE_LAST_STEP, 0), report.secondsSince(report.lastStepNanos()));
-      page.set(layout.cell(MetricCatalog.OLDEST_RUNNING, 0), report.secondsSince(report.longestRunningNanos()));
-      page.set(layout.cell(MetricCatalog.OLDEST_WAITING, 0), report.secondsSince(report.longestWaitingNanos()));
+    if (feed != null) {
+      feed.afterDrain(counters, report);
     }
     if (reconciled != null) {
       reconciled.afterDrain(counters, report.eventsLost(), report.restarts());
@@ -208,6 +198,10 @@ public final class PrometheusStatLogger implements StatLogger {
   }
 
   private void lifecycle(EngineLifecycle state) {
+    if (state == lifecycle) {
+      return;
+    }
+    lifecycle = state;
     int first = layout.cell(MetricCatalog.ENGINE_STATE, 0);
     for (int i = 0; i < layout.children(MetricCatalog.ENGINE_STATE); i++) {
       page.set(first + i, i == state.ordinal() ? 1 : 0);

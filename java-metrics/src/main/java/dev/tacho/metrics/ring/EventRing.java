@@ -60,6 +60,7 @@ public final class EventRing {
   }
 
   private final SegmentSource source;
+  private final int firstBytes;
   private final long maxBytes;
   private final MemorySegment control;
 
@@ -101,6 +102,7 @@ public final class EventRing {
           + firstBytes + " bytes)");
     }
     this.source = source;
+    this.firstBytes = firstBytes;
     this.maxBytes = maxBytes;
     this.control = needed(source.allocate(RingDescriptor.CONTROL_BYTES));
     this.writing = new Segment(needed(source.allocate(RingDescriptor.SEGMENT_HEADER_BYTES + (long) firstBytes)));
@@ -339,6 +341,11 @@ public final class EventRing {
         SPARE.setRelease(this, new Segment(whole));
       }
     }
+  }
+
+  /** Size of the first segment, in bytes; no later one is smaller. Any thread. */
+  public int firstBytes() {
+    return firstBytes;
   }
 
   /** Bytes of the segments, the spare one included. For who drains. */

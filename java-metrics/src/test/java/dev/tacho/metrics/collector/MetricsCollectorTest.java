@@ -15,9 +15,12 @@ import java.lang.foreign.ValueLayout;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.Set;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
@@ -361,6 +364,29 @@ class MetricsCollectorTest {
     } finally {
       MetricsCollector.shared().leave(feed);
     }
+  }
+
+  @Test
+  void theThreadOfAnIdleEngineRestsBetweenTwoDrains() throws InterruptedException {
+    MetricsCollector threaded = MetricsCollector.threaded();
+    BlockingQueue<Long> drains = new LinkedBlockingQueue<>();
+    EngineFeed feed = new EngineFeed(0, null, new StatLoggerManager(List.of(), Duration.ZERO, 0),
+        report -> drains.add(report.nanos()), engineRing, outputRing);
+    threaded.join(feed);
+    long first = Objects.requireNonNull(drains.poll(30, TimeUnit.SECONDS));
+    long second = Objects.requireNonNull(drains.poll(30, TimeUnit.SECONDS));
+    assertThat(second - first).isGreaterThan(RingPace.LONGEST_NANOS / 2);
+    threaded.leave(feed);
+  }
+
+  @Test
+  void aLineOfTheLogEndsTheRestWhenItIsDue() {
+    long begin = System.nanoTime();
+    EngineFeed feed = new EngineFeed(0, null, new StatLoggerManager(List.of(), Duration.ofMillis(250), begin),
+        report -> { }, engineRing, outputRing);
+    assertThat(feed.restNanos(begin + 100_000_000)).isEqualTo(RingPace.LONGEST_NANOS);
+    assertThat(feed.restNanos(begin + 200_000_000)).isEqualTo(50_000_000);
+    assertThat(feed.restNanos(begin + 249_999_999)).isEqualTo(RingPace.SHORTEST_NANOS);
   }
 
   @Test

@@ -23,8 +23,19 @@ class StatLoggerManagerTest {
   }
 
   @Test
+  void theTimeToTheNextLineIsWhatIsLeftOfTheInterval() {
+    StatLoggerManager manager = new StatLoggerManager(List.of(), Duration.ofNanos(10), 100);
+    assertThat(manager.nanosToLog(100)).isEqualTo(10);
+    assertThat(manager.nanosToLog(103)).isEqualTo(7);
+    assertThat(manager.nanosToLog(125)).as("overdue").isZero();
+    manager.log(125);
+    assertThat(manager.nanosToLog(126)).isEqualTo(9);
+  }
+
+  @Test
   void noIntervalMeansNoLines() {
     StatLoggerManager manager = new StatLoggerManager(List.of(new Noting("a")), Duration.ZERO, 0);
+    assertThat(manager.nanosToLog(5)).isEqualTo(Long.MAX_VALUE);
     manager.log(1_000_000_000_000L);
     assertThat(calls).isEmpty();
   }

@@ -118,10 +118,11 @@ final class MetricsDocument {
 
       With `--metrics-directory DIRECTORY` (in the SDK `EngineMetricsOptions.directory`) an engine keeps its page and
       its rings in files there, readable by its own user alone. `scripts/tacho-metrics DIRECTORY` serves `/metrics` on
-      port 9464 from the pages of every process that publishes there, also while one is too busy to answer. Engines of
-      different model names or indexes stand side by side; where processes share both, counters and histograms are
-      summed, gauges are those of the process that wrote last, and `vllm:lora_requests_info` is summed over those with
-      the same adapters. Exemplars stay in the process.
+      port 9464 from the pages of every process that publishes there, also while one is too busy to answer. A process
+      brings its pages up to date every 100 ms, and when it is scraped itself. Engines of different model names or
+      indexes stand side by side; where processes share both, counters and histograms are summed, gauges are those of
+      the process that wrote last, and `vllm:lora_requests_info` is summed over those with the same adapters.
+      Exemplars stay in the process.
       Pages of dead processes are left out and deleted. The rings of the last process of each engine that died stay,
       until another one of that engine dies: `FlightRecorder` reads them, every event since a ring last wrapped and all
       that was not read, also after the process was killed. A line in the sidecar's log says when a process is gone,
