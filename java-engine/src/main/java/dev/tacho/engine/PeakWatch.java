@@ -14,7 +14,8 @@ import org.slf4j.event.Level;
 /**
  * Finds the peaks of a device, from the cache or by measuring once nothing has run for a while. Work that arrives ends
  * a measurement, which is made again the next time that nothing runs. One during which other processes used the CPUs
- * counts until there is a better one, and is not kept. Runs on a thread of its own.
+ * counts until there is a better one, and is not kept. Runs on a thread of its own, which looks seldom while something
+ * runs, since each look takes a core from the workers.
  */
 final class PeakWatch implements Runnable {
   /** How long nothing has run before it is measured. */
@@ -24,7 +25,13 @@ final class PeakWatch implements Runnable {
   private static final Duration LONGEST_REST = Duration.ofMinutes(10);
 
   private static final Logger LOG = LoggerFactory.getLogger(PeakWatch.class);
+
+  /** Looks within the idle time, each of which finds that nothing runs. */
   private static final int LOOKS = 20;
+
+  /** Idle times from a look that finds something running to the next. */
+  private static final int BUSY_IDLE_TIMES = 5;
+
   private static final double GIGA = 1e9;
 
   private final PeakBench bench;
@@ -109,12 +116,14 @@ final class PeakWatch implements Runnable {
 
   /** Waits until nothing has run for long enough; false at the end. */
   private boolean awaitIdle() throws InterruptedException {
+    long pause = idleTime.toNanos() / LOOKS;
     int looks = 0;
     while (looks < LOOKS) {
-      if (end.await(idleTime.toNanos() / LOOKS, TimeUnit.NANOSECONDS)) {
+      if (end.await(pause, TimeUnit.NANOSECONDS)) {
         return false;
       }
       looks = idle.getAsBoolean() ? looks + 1 : 0;
+      pause = looks == 0 ? BUSY_IDLE_TIMES * idleTime.toNanos() : idleTime.toNanos() / LOOKS;
     }
     return true;
   }

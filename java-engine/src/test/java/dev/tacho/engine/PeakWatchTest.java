@@ -17,6 +17,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -97,6 +98,30 @@ class PeakWatchTest {
     FakeBench other = new FakeBench("a CPU, 4 threads, native", 0);
     watch(other, cache).run();
     assertThat(other.begun).as("measurements of another number of threads").hasValue(1);
+  }
+
+  @Test
+  void looksSeldomWhileSomethingRuns(@TempDir Path cache) throws Exception {
+    Duration idleTime = Duration.ofMillis(20);
+    BlockingQueue<Long> looks = new LinkedBlockingQueue<>();
+    FakeBench bench = new FakeBench("a CPU", 0);
+    PeakWatch watch =
+        new PeakWatch(
+            bench,
+            new PeakCache(cache),
+            idleTime,
+            () -> {
+              looks.add(System.nanoTime());
+              return idle.get();
+            },
+            found::add);
+    Thread thread = Thread.startVirtualThread(watch);
+    long first = Objects.requireNonNull(looks.poll(30, TimeUnit.SECONDS));
+    long second = Objects.requireNonNull(looks.poll(30, TimeUnit.SECONDS));
+    assertThat(second - first).isGreaterThanOrEqualTo(idleTime.multipliedBy(5).toNanos());
+    idle.set(true);
+    assertThat(found.poll(30, TimeUnit.SECONDS)).as("what it finds when nothing runs").isEqualTo(PEAKS);
+    thread.join();
   }
 
   /** Gives one measurement after another, the last again and again. */
