@@ -8,6 +8,9 @@
  * them all or several did: the last of a tile's items to come finds by the tile's ticket that it is the last, and
  * merges.
  *
+ * What is read next is asked for meanwhile, so that it need not be waited for: the values of a chunk with its first
+ * scores, and with its first values the keys of the next chunk, that of the next item too.
+ *
  * Within a chunk a row meets only the keys that it sees: scores of others are masked, their V is never multiplied (it
  * may be NaN). A row's arithmetic follows from its own position alone, so neither the items nor the other rows of the
  * batch change its bits.
@@ -45,9 +48,9 @@ struct Head {
           first_row(params.q_starts[item.sequence]),
           base(params.context_lens[item.sequence] - (params.q_starts[item.sequence + 1] - first_row)) {}
 
-    Panel panel(const void* cache, int64_t block) const {
-        const auto* bytes = static_cast<const uint8_t*>(cache);
-        return Panel::at(bytes + kv_panel(p.kv_dtype, blocks[block], p.num_kv_heads, kv_head, p.head_dim), p.head_dim);
+    const char* panel(const void* cache, int64_t block) const {
+        return static_cast<const char*>(cache) +
+               kv_panel(p.kv_dtype, blocks[block], p.num_kv_heads, kv_head, p.head_dim);
     }
 
     /* Offset of a row's head in q or out; rows are counted [query][head]. */
@@ -72,8 +75,26 @@ struct Rows {
     int64_t count;
 };
 
+/* Blocks [first, last) of a head, those of one chunk. */
+template <class Panel>
+struct Blocks {
+    const Head<Panel>& head;
+    int64_t first;
+    int64_t last;
+
+    Ahead ahead(const void* cache) const {
+        Ahead ahead;
+        ahead.count = last - first;
+        ahead.bytes = kBlockTokens * kv_head_bytes(head.p.kv_dtype, head.p.head_dim);
+        for (int64_t i = 0; i < ahead.count; ++i) {
+            ahead.panels[i] = head.panel(cache, first + i);
+        }
+        return ahead;
+    }
+};
+
 /* Up to kAttentionRows rows of a group against the chunk of keys from `from`. */
-template <class Panel, bool kFetch>
+template <class Panel>
 struct ChunkTile {
     const Head<Panel>& head;
     const States& states; /* of the group */
@@ -81,8 +102,9 @@ struct ChunkTile {
     const Chunk<Panel>& chunk;
     int64_t from;
 
-    template <int R>
-    TACHO_INLINE void run(int64_t row) const {
+    /* `values_ahead` are those of the chunk, `keys_ahead` the keys of the chunk that comes next. */
+    template <int R, class Next>
+    TACHO_INLINE void run(int64_t row, Next& values_ahead, Next& keys_ahead) const {
         Keys keys[R];
         const float* q[R];
         float* out[R];
@@ -101,11 +123,10 @@ struct ChunkTile {
             return;
         }
         alignas(64) float scores[R][kChunkKeys];
-        const float* weights[R];
-        score_blocks<R, kFetch>(chunk, all.first / kBlockTokens, (all.last + kBlockTokens - 1) / kBlockTokens, q,
-                                head.p.head_dim, scores);
+        score_blocks<R>(chunk, all.first / kBlockTokens, (all.last + kBlockTokens - 1) / kBlockTokens, q,
+                        head.p.head_dim, scores, values_ahead);
+        values_ahead.fetch_rest();
         for (int r = 0; r < R; ++r) {
-            weights[r] = scores[r];
             if (!keys[r].empty()) {
                 soften(head.p, keys[r], states[row + r], scores[r]);
             }
@@ -113,70 +134,98 @@ struct ChunkTile {
         /* Before the common keys and behind them each row has its own; a row's keys are added in ascending order. */
         common.first = smaller(common.first, common.last);
         for (int r = 0; r < R; ++r) {
-            add_row({keys[r].first, common.empty() ? keys[r].last : common.first}, weights[r], out[r]);
+            add_row({keys[r].first, common.empty() ? keys[r].last : common.first}, scores + r, out[r]);
         }
         if (!common.empty()) {
-            add_values<R, kFetch>(chunk, common.first, common.last, weights, head.p.head_dim, out);
+            add_values<R>(chunk, common.first, common.last, scores, head.p.head_dim, out, keys_ahead);
             for (int r = 0; r < R; ++r) {
-                add_row({common.last, keys[r].last}, weights[r], out[r]);
+                add_row({common.last, keys[r].last}, scores + r, out[r]);
             }
         }
+        keys_ahead.fetch_rest();
     }
 
-    void add_row(Keys keys, const float* weights, float* out) const {
+    void add_row(Keys keys, const float (*weights)[kChunkKeys], float* out) const {
         if (!keys.empty()) {
-            const float* const row_weights[1] = {weights};
             float* const row_out[1] = {out};
-            add_values<1, false>(chunk, keys.first, keys.last, row_weights, head.p.head_dim, row_out);
+            NothingAhead nothing;
+            add_values<1>(chunk, keys.first, keys.last, weights, head.p.head_dim, row_out, nothing);
         }
     }
 
-    /* All rows of the group. */
-    void run_rows(int64_t count) const {
-        int64_t row = 0;
+    /* All rows of the group. The first tile fetches for all. */
+    void run_rows(int64_t count, Ahead values_ahead, Ahead keys_ahead) const {
+        if (count < kAttentionRows) {
+            return run_rest<kAttentionRows - 1>(0, count, values_ahead, keys_ahead);
+        }
+        run<kAttentionRows>(0, values_ahead, keys_ahead);
+        NothingAhead nothing;
+        int64_t row = kAttentionRows;
         for (; row + kAttentionRows <= count; row += kAttentionRows) {
-            run<kAttentionRows>(row);
+            run<kAttentionRows>(row, nothing, nothing);
         }
-        run_rest<kAttentionRows - 1>(row, count - row);
+        run_rest<kAttentionRows - 1>(row, count - row, nothing, nothing);
     }
 
-    template <int R>
-    void run_rest(int64_t row, int64_t count) const {
+    /* Not inlined into one function: GCC 12 then keeps pointers in vector registers. */
+    template <int R, class Next>
+    void run_rest(int64_t row, int64_t count, Next& values_ahead, Next& keys_ahead) const {
         if constexpr (R > 0) {
-            return count == R ? run<R>(row) : run_rest<R - 1>(row, count);
+            return count == R ? run<R>(row, values_ahead, keys_ahead)
+                              : run_rest<R - 1>(row, count, values_ahead, keys_ahead);
         }
     }
 };
 
-/* Gathers what the rows see of one split of an item. */
+/* The keys of one split that rows see. */
 template <class Panel>
-void attend_split(const Head<Panel>& head, const tacho_attention_item& item, Rows rows, int64_t split,
-                  const States& states) {
+Keys split_keys(const Head<Panel>& head, Rows rows, int64_t split) {
+    return {larger(head.visible(rows.begin).first, split * kSplitKeys),
+            smaller(head.visible(rows.begin + rows.count - 1).last, (split + 1) * kSplitKeys)};
+}
+
+/* The blocks of `keys` in the chunk that begins with key `from`. */
+template <class Panel>
+Blocks<Panel> chunk_blocks(const Head<Panel>& head, Keys keys, int64_t from) {
+    return {head, larger(keys.first, from) / kBlockTokens,
+            (smaller(keys.last, from + kChunkKeys) + kBlockTokens - 1) / kBlockTokens};
+}
+
+template <class Panel>
+Blocks<Panel> first_blocks(const Head<Panel>& head, Keys keys) {
+    return keys.empty() ? Blocks<Panel>{head, 0, 0}
+                        : chunk_blocks(head, keys, keys.first / kChunkKeys * kChunkKeys);
+}
+
+/* Gathers what the rows see of one split. The keys of `after` are read next. */
+template <class Panel>
+void attend_split(const Head<Panel>& head, Rows rows, int64_t split, const States& states,
+                  const Blocks<Panel>& after) {
     for (int64_t row = 0; row < rows.count; ++row) {
         states[row].clear();
     }
-    const int64_t end = head.visible(rows.begin + rows.count - 1).last;
-    const int64_t final_block = (smaller(end, item.split_end * kSplitKeys) - 1) / kBlockTokens;
-    const Keys seen = {larger(head.visible(rows.begin).first, split * kSplitKeys),
-                       smaller(end, (split + 1) * kSplitKeys)};
+    const Keys seen = split_keys(head, rows, split);
     Chunk<Panel> chunk;
     for (int64_t from = seen.first / kChunkKeys * kChunkKeys; from < seen.last; from += kChunkKeys) {
-        const int64_t first = larger(seen.first, from) / kBlockTokens;
-        const int64_t last = (smaller(seen.last, from + kChunkKeys) - 1) / kBlockTokens;
-        for (int64_t block = first; block <= last; ++block) {
+        const Blocks<Panel> blocks = chunk_blocks(head, seen, from);
+        for (int64_t block = blocks.first; block < blocks.last; ++block) {
             const int64_t at = block - from / kBlockTokens;
-            const int64_t next = block + kChunkBlocks <= final_block ? block + kChunkBlocks : block;
-            chunk.keys[at] = head.panel(head.p.k_cache, block);
-            chunk.values[at] = head.panel(head.p.v_cache, block);
-            chunk.next_keys[at] = head.panel(head.p.k_cache, next);
-            chunk.next_values[at] = head.panel(head.p.v_cache, next);
+            chunk.keys[at] = Panel::at(head.panel(head.p.k_cache, block), head.p.head_dim);
+            chunk.values[at] = Panel::at(head.panel(head.p.v_cache, block), head.p.head_dim);
         }
-        if (rows.count <= kAttentionRows) {
-            ChunkTile<Panel, true>{head, states, rows.begin, chunk, from}.run_rows(rows.count);
-        } else {
-            ChunkTile<Panel, false>{head, states, rows.begin, chunk, from}.run_rows(rows.count);
-        }
+        const bool is_last = from + kChunkKeys >= seen.last;
+        const Ahead keys_ahead = is_last ? after.ahead(head.p.k_cache)
+                                         : chunk_blocks(head, seen, from + kChunkKeys).ahead(head.p.k_cache);
+        ChunkTile<Panel>{head, states, rows.begin, chunk, from}.run_rows(rows.count, blocks.ahead(head.p.v_cache),
+                                                                         keys_ahead);
     }
+}
+
+/* What is read after a split of an item's rows; `after` comes after the last. */
+template <class Panel>
+Blocks<Panel> behind(const Head<Panel>& head, const tacho_attention_item& item, Rows rows, int64_t split,
+                     const Blocks<Panel>& after) {
+    return split + 1 < item.split_end ? first_blocks(head, split_keys(head, rows, split + 1)) : after;
 }
 
 /* total += what a row has gathered of a split, if it sees any of it. */
@@ -199,9 +248,9 @@ void finish_row(const Head<Panel>& head, int64_t row, const State& total) {
 /* An item that holds all splits of its rows. */
 template <class Panel>
 void attend_whole(const Head<Panel>& head, const tacho_attention_item& item, Rows rows, const States& split_states,
-                  const States& totals) {
+                  const States& totals, const Blocks<Panel>& after) {
     for (int64_t split = item.split_begin; split < item.split_end; ++split) {
-        attend_split(head, item, rows, split, split_states);
+        attend_split(head, rows, split, split_states, behind(head, item, rows, split, after));
         for (int64_t row = 0; row < rows.count; ++row) {
             add_split(head, rows.begin + row, split, split_states[row], totals[row]);
         }
@@ -222,6 +271,12 @@ void merge_tile(const Head<Panel>& head, Rows rows, int64_t splits, const States
     }
 }
 
+/* The rows of an item. */
+template <class Panel>
+Rows tile_of(const Head<Panel>& head, const tacho_attention_item& item) {
+    return {item.q_begin * head.group, (item.q_end - item.q_begin) * head.group};
+}
+
 template <class Panel>
 void attend(const tacho_attention_params& p, int64_t begin, int64_t end) {
     const int64_t floats = state_floats(p.head_dim);
@@ -230,19 +285,30 @@ void attend(const tacho_attention_params& p, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
         const tacho_attention_item& item = p.items[i];
         const Head<Panel> head(p, item);
-        const Rows tile = {item.q_begin * head.group, (item.q_end - item.q_begin) * head.group};
+        const Rows tile = tile_of(head, item);
         if (tile.count == 0) {
             continue;
         }
+        const tacho_attention_item& next_item = p.items[smaller(i + 1, end - 1)];
+        const Head<Panel> next_head(p, next_item);
+        const Rows next_tile = tile_of(next_head, next_item);
+        const Blocks<Panel> nothing = {head, 0, 0};
+        const Blocks<Panel> after =
+            i + 1 == end || next_tile.count == 0
+                ? nothing
+                : first_blocks(next_head, split_keys(next_head, {next_tile.begin, smaller(kGroupRows, next_tile.count)},
+                                                     next_item.split_begin));
         const States partials = {item.partial < 0 ? nullptr : p.partials + item.partial * floats, floats - 16};
         for (int64_t row = 0; row < tile.count; row += kGroupRows) {
             const Rows rows = {tile.begin + row, smaller(kGroupRows, tile.count - row)};
+            const Blocks<Panel>& after_rows = row + kGroupRows < tile.count ? nothing : after;
             if (item.partial < 0) {
-                attend_whole(head, item, rows, split_states, totals);
+                attend_whole(head, item, rows, split_states, totals, after_rows);
                 continue;
             }
             for (int64_t split = item.split_begin; split < item.split_end; ++split) {
-                attend_split(head, item, rows, split, {partials[split * tile.count + row].out, partials.padded});
+                attend_split(head, rows, split, {partials[split * tile.count + row].out, partials.padded},
+                             behind(head, item, rows, split, after_rows));
             }
         }
         if (item.partial >= 0) {

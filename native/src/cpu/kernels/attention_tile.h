@@ -48,13 +48,50 @@ struct Count {
     static constexpr int value = N;
 };
 
-/* The panels of a chunk's blocks, and what to fetch into the cache meanwhile: those of the next chunk, or these. */
+/* The panels of a chunk's blocks. */
 template <class Panel>
 struct Chunk {
     Panel keys[kChunkBlocks];
     Panel values[kChunkBlocks];
-    Panel next_keys[kChunkBlocks];
-    Panel next_values[kChunkBlocks];
+};
+
+/* Panels that are read next. They are asked for while others are multiplied, as many bytes in a step as are read in
+ * it, and then what is left: the processor's own prefetching ends with a panel. */
+struct Ahead {
+    const char* panels[kChunkBlocks];
+    int64_t count;
+    int64_t bytes; /* of a panel */
+    int64_t panel = 0;
+    int64_t at = 0;
+
+    template <int64_t kBytes>
+    TACHO_INLINE void fetch() {
+        if (panel == count) {
+            return;
+        }
+        const char* from = panels[panel] + at;
+        if (kBytes >= kLineBytes || at % kLineBytes == 0) {
+            TACHO_UNROLL for (int64_t i = 0; i < kBytes; i += kLineBytes) {
+                __builtin_prefetch(from + i, 0, 2);
+            }
+        }
+        at += kBytes;
+        if (at >= bytes) {
+            at = 0;
+            ++panel;
+        }
+    }
+    TACHO_INLINE void fetch_rest() {
+        while (panel < count) {
+            fetch<kLineBytes>();
+        }
+    }
+};
+/* The same of no panels. */
+struct NothingAhead {
+    template <int64_t kBytes>
+    TACHO_INLINE void fetch() {}
+    TACHO_INLINE void fetch_rest() {}
 };
 
 template <int R, int P>
@@ -66,8 +103,9 @@ TACHO_INLINE void clear(Vec (&sum)[R][P]) {
     }
 }
 
-template <int R, int P>
-TACHO_INLINE void multiply(Vec (&sum)[R][P], const Vec (&panel)[P], const float* const (&x)[R], int64_t k) {
+/* sum[r] += x[r][k] * panel */
+template <int R, int P, class Rows>
+TACHO_INLINE void multiply(Vec (&sum)[R][P], const Vec (&panel)[P], const Rows& x, int64_t k) {
     TACHO_UNROLL for (int r = 0; r < R; ++r) {
         const Vec factor = broadcast(x[r][k]);
         TACHO_UNROLL for (int p = 0; p < P; ++p) {
@@ -93,15 +131,13 @@ TACHO_INLINE void put_scores(const ScaledPanel& panel, int64_t group, const Vec 
     }
 }
 
-/* scores[r][16 b ..] of the blocks [block, block + P). */
-template <int R, int P, bool kFetch, class Panel>
+/* scores[r][16 b ..] of the blocks [block, block + P). What is `next` is asked for meanwhile. */
+template <int R, int P, class Panel, class Next>
 TACHO_INLINE void score_tile(const Chunk<Panel>& chunk, int64_t block, const float* const (&q)[R], int64_t head_dim,
-                             float (*scores)[kChunkKeys]) {
+                             float (*scores)[kChunkKeys], Next& next) {
     Panel k[P];
-    const char* next[P];
     TACHO_UNROLL for (int p = 0; p < P; ++p) {
         k[p] = chunk.keys[block + p];
-        next[p] = static_cast<const char*>(chunk.next_keys[block + p].address());
     }
     const int64_t group_elements = Panel::kScaled ? kScaleElements : head_dim;
     for (int64_t group = 0; group < head_dim; group += group_elements) {
@@ -109,16 +145,11 @@ TACHO_INLINE void score_tile(const Chunk<Panel>& chunk, int64_t block, const flo
         clear(sum);
         const int64_t end = smaller(group + group_elements, head_dim);
         for (int64_t d = group; d < end; ++d) {
-            const int64_t at = d * kBlockTokens * Panel::kElementBytes;
             Vec panel[P];
             TACHO_UNROLL for (int p = 0; p < P; ++p) {
                 panel[p] = k[p].key(d);
             }
-            if (kFetch && (!Panel::kScaled || at % kLineBytes == 0)) {
-                TACHO_UNROLL for (int p = 0; p < P; ++p) {
-                    __builtin_prefetch(next[p] + at, 0, 2);
-                }
-            }
+            next.template fetch<P * kBlockTokens * Panel::kElementBytes>();
             multiply(sum, panel, q, d);
         }
         TACHO_UNROLL for (int p = 0; p < P; ++p) {
@@ -128,16 +159,16 @@ TACHO_INLINE void score_tile(const Chunk<Panel>& chunk, int64_t block, const flo
 }
 
 /* Scores of the chunk's blocks [first, last). */
-template <int R, bool kFetch, class Panel>
+template <int R, class Panel, class Next>
 TACHO_INLINE void score_blocks(const Chunk<Panel>& chunk, int64_t first, int64_t last, const float* const (&q)[R],
-                               int64_t head_dim, float (*scores)[kChunkKeys]) {
+                               int64_t head_dim, float (*scores)[kChunkKeys], Next& next) {
     constexpr int P = attention_panels(R);
     int64_t block = first;
     for (; block + P <= last; block += P) {
-        score_tile<R, P, kFetch>(chunk, block, q, head_dim, scores);
+        score_tile<R, P>(chunk, block, q, head_dim, scores, next);
     }
     for (; block < last; ++block) {
-        score_tile<R, 1, kFetch>(chunk, block, q, head_dim, scores);
+        score_tile<R, 1>(chunk, block, q, head_dim, scores, next);
     }
 }
 
@@ -152,9 +183,9 @@ TACHO_INLINE void load_value(Vec (&value)[P], const Panel& panel, int64_t token,
 /* The weights that V's elements [d, d + 16 P) are multiplied with: of[r], or with scales, of[r] times those. */
 template <class Panel, int R, int P>
 struct ValueWeights {
-    const float* const (&of)[R];
+    const float (*of)[kChunkKeys];
 
-    TACHO_INLINE ValueWeights(const Chunk<Panel>&, int64_t, int64_t, const float* const (&weights)[R], int64_t)
+    TACHO_INLINE ValueWeights(const Chunk<Panel>&, int64_t, int64_t, const float (*weights)[kChunkKeys], int64_t)
         : of(weights) {}
     TACHO_INLINE void add_products(Vec (&sum)[R][P], const Vec (&value)[P], int64_t key) const {
         multiply(sum, value, of, key);
@@ -166,7 +197,7 @@ struct ValueWeights<ScaledPanel, R, P> {
     alignas(64) float of[kGroups][R][kChunkKeys];
 
     TACHO_INLINE ValueWeights(const Chunk<ScaledPanel>& chunk, int64_t first, int64_t last,
-                              const float* const (&weights)[R], int64_t d) {
+                              const float (*weights)[kChunkKeys], int64_t d) {
         for (int64_t block = first / kBlockTokens; block * kBlockTokens < last; ++block) {
             const int64_t at = block * kBlockTokens;
             for (int g = 0; g < kGroups; ++g) {
@@ -191,9 +222,9 @@ struct ValueWeights<ScaledPanel, R, P> {
 };
 
 /* out[r][d ..] += weights * V over the keys [first, last) of a chunk; weights[r] are those of the whole chunk. */
-template <int R, int P, bool kWhole, bool kFetch, class Panel>
-TACHO_INLINE void value_tile(const Chunk<Panel>& chunk, int64_t first, int64_t last, const float* const (&weights)[R],
-                             int64_t d, float* const (&out)[R]) {
+template <int R, int P, bool kWhole, class Panel, class Next>
+TACHO_INLINE void value_tile(const Chunk<Panel>& chunk, int64_t first, int64_t last, const float (*weights)[kChunkKeys],
+                             int64_t d, float* const (&out)[R], Next& next) {
     const ValueWeights<Panel, R, P> value_weights(chunk, first, last, weights, d);
     Vec sum[R][P];
     TACHO_UNROLL for (int r = 0; r < R; ++r) {
@@ -204,18 +235,12 @@ TACHO_INLINE void value_tile(const Chunk<Panel>& chunk, int64_t first, int64_t l
     for (int64_t key = first; key < last;) {
         const int64_t block = key / kBlockTokens;
         const Panel panel = chunk.values[block];
-        const char* next = static_cast<const char*>(chunk.next_values[block].address());
         const int64_t end = smaller(last, (block + 1) * kBlockTokens);
         for (; key < end; ++key) {
             const int64_t token = key % kBlockTokens;
             Vec value[P];
             load_value<P, kWhole>(value, panel, token, d);
-            if constexpr (kFetch) {
-                const char* line = next + (token * panel.head_dim + d) * Panel::kElementBytes;
-                TACHO_UNROLL for (int64_t i = 0; i < 16 * P * Panel::kElementBytes; i += kLineBytes) {
-                    __builtin_prefetch(line + i, 0, 2);
-                }
-            }
+            next.template fetch<16 * P * Panel::kElementBytes>();
             value_weights.add_products(sum, value, key);
         }
     }
@@ -227,19 +252,19 @@ TACHO_INLINE void value_tile(const Chunk<Panel>& chunk, int64_t first, int64_t l
 }
 
 /* The same for the whole head; out has room for it rounded up to 16. */
-template <int R, bool kFetch, class Panel>
-TACHO_INLINE void add_values(const Chunk<Panel>& chunk, int64_t first, int64_t last, const float* const (&weights)[R],
-                             int64_t head_dim, float* const (&out)[R]) {
+template <int R, class Panel, class Next>
+TACHO_INLINE void add_values(const Chunk<Panel>& chunk, int64_t first, int64_t last, const float (*weights)[kChunkKeys],
+                             int64_t head_dim, float* const (&out)[R], Next& next) {
     constexpr int P = attention_panels(R);
     int64_t d = 0;
     for (; d + 16 * P <= head_dim; d += 16 * P) {
-        value_tile<R, P, true, kFetch>(chunk, first, last, weights, d, out);
+        value_tile<R, P, true>(chunk, first, last, weights, d, out, next);
     }
     for (; d + 16 <= head_dim; d += 16) {
-        value_tile<R, 1, true, kFetch>(chunk, first, last, weights, d, out);
+        value_tile<R, 1, true>(chunk, first, last, weights, d, out, next);
     }
     if (d < head_dim) {
-        value_tile<R, 1, false, kFetch>(chunk, first, last, weights, d, out);
+        value_tile<R, 1, false>(chunk, first, last, weights, d, out, next);
     }
 }
 

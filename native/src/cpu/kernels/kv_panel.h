@@ -26,7 +26,6 @@ struct PlainPanel {
     static TACHO_INLINE PlainPanel at(const void* panel, int64_t head_dim) {
         return {static_cast<const E*>(panel), head_dim};
     }
-    TACHO_INLINE const void* address() const { return elements; }
 
     /* Element d of the sixteen keys. */
     TACHO_INLINE Vec key(int64_t d) const { return load(elements + d * kBlockTokens); }
@@ -51,7 +50,6 @@ struct ScaledPanel {
         const auto* scales = static_cast<const Half*>(panel);
         return {scales, reinterpret_cast<const int8_t*>(scales + kv_scales(head_dim) * kBlockTokens), head_dim};
     }
-    TACHO_INLINE const void* address() const { return codes; }
 
     /* Of the sixteen tokens: for their elements from `d` on, up to the next multiple of kScaleElements. */
     TACHO_INLINE Vec scale(int64_t d) const { return load(scales + d / kScaleElements * kBlockTokens); }
