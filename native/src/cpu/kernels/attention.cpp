@@ -30,6 +30,12 @@ constexpr int64_t kGroupRows = 48;
 constexpr int64_t kSplitKeys = TACHO_ATTENTION_SPLIT_KEYS;
 static_assert(kSplitKeys % kChunkKeys == 0, "a chunk lies in one split");
 
+/* A row of a head: a query, counted from the sequence's first of the batch, with one of the kv head's query heads. */
+struct Row {
+    int64_t query;
+    int64_t member;
+};
+
 /* One kv head of one sequence, and where its queries stand. */
 template <class Panel>
 struct Head {
@@ -53,19 +59,25 @@ struct Head {
                kv_panel(p.kv_dtype, blocks[block], p.num_kv_heads, kv_head, p.head_dim);
     }
 
-    /* Offset of a row's head in q or out; rows are counted [query][head]. */
-    int64_t offset(int64_t row, int64_t ld) const {
-        return (first_row + row / group) * ld + (kv_head * group + row % group) * p.head_dim;
+    /* Rows are counted [query][member]. */
+    Row row(int64_t number) const { return {number / group, number % group}; }
+    Row row_after(Row row) const {
+        return row.member + 1 < group ? Row{row.query, row.member + 1} : Row{row.query + 1, 0};
+    }
+
+    /* Offset of a row's head in q or out. */
+    int64_t offset(Row row, int64_t ld) const {
+        return (first_row + row.query) * ld + (kv_head * group + row.member) * p.head_dim;
     }
 
     /* The keys that a row sees. */
-    Keys visible(int64_t row) const {
-        const int64_t position = base + row / group;
+    Keys visible(Row row) const {
+        const int64_t position = base + row.query;
         return {p.window > 0 ? larger(0, position - p.window + 1) : 0, position + 1};
     }
 
-    const float* sink(int64_t row) const {
-        return p.sinks == nullptr ? nullptr : p.sinks + kv_head * group + row % group;
+    const float* sink(Row row) const {
+        return p.sinks == nullptr ? nullptr : p.sinks + kv_head * group + row.member;
     }
 };
 
@@ -110,9 +122,10 @@ struct ChunkTile {
         float* out[R];
         Keys all = {kChunkKeys, 0};    /* that a row sees */
         Keys common = {0, kChunkKeys}; /* that every row sees */
-        for (int r = 0; r < R; ++r) {
-            keys[r] = head.visible(group_begin + row + r).within(from, kChunkKeys);
-            q[r] = head.p.q + head.offset(group_begin + row + r, head.p.ldq);
+        Row place = head.row(group_begin + row);
+        for (int r = 0; r < R; ++r, place = head.row_after(place)) {
+            keys[r] = head.visible(place).within(from, kChunkKeys);
+            q[r] = head.p.q + head.offset(place, head.p.ldq);
             out[r] = states[row + r].out;
             common = {larger(common.first, keys[r].first), smaller(common.last, keys[r].last)};
             if (!keys[r].empty()) {
@@ -126,9 +139,16 @@ struct ChunkTile {
         score_blocks<R>(chunk, all.first / kBlockTokens, (all.last + kBlockTokens - 1) / kBlockTokens, q,
                         head.p.head_dim, scores, values_ahead);
         values_ahead.fetch_rest();
+        /* Of all rows first: their searches do not wait for each other. */
+        Scores found[R] = {};
         for (int r = 0; r < R; ++r) {
             if (!keys[r].empty()) {
-                soften(head.p, keys[r], states[row + r], scores[r]);
+                found[r].find_highest(head.p, keys[r], scores[r]);
+            }
+        }
+        for (int r = 0; r < R; ++r) {
+            if (!keys[r].empty()) {
+                found[r].soften(states[row + r]);
             }
         }
         /* Before the common keys and behind them each row has its own; a row's keys are added in ascending order. */
@@ -180,8 +200,8 @@ struct ChunkTile {
 /* The keys of one split that rows see. */
 template <class Panel>
 Keys split_keys(const Head<Panel>& head, Rows rows, int64_t split) {
-    return {larger(head.visible(rows.begin).first, split * kSplitKeys),
-            smaller(head.visible(rows.begin + rows.count - 1).last, (split + 1) * kSplitKeys)};
+    return {larger(head.visible(head.row(rows.begin)).first, split * kSplitKeys),
+            smaller(head.visible(head.row(rows.begin + rows.count - 1)).last, (split + 1) * kSplitKeys)};
 }
 
 /* The blocks of `keys` in the chunk that begins with key `from`. */
@@ -230,7 +250,7 @@ Blocks<Panel> behind(const Head<Panel>& head, const tacho_attention_item& item, 
 
 /* total += what a row has gathered of a split, if it sees any of it. */
 template <class Panel>
-void add_split(const Head<Panel>& head, int64_t row, int64_t split, const State& gathered, const State& total) {
+void add_split(const Head<Panel>& head, Row row, int64_t split, const State& gathered, const State& total) {
     const Keys visible = head.visible(row);
     const int64_t first = visible.first / kSplitKeys;
     if (split == first) {
@@ -241,7 +261,7 @@ void add_split(const Head<Panel>& head, int64_t row, int64_t split, const State&
 }
 
 template <class Panel>
-void finish_row(const Head<Panel>& head, int64_t row, const State& total) {
+void finish_row(const Head<Panel>& head, Row row, const State& total) {
     finish(total, head.sink(row), head.p.head_dim, head.p.out + head.offset(row, head.p.ldo));
 }
 
@@ -252,11 +272,11 @@ void attend_whole(const Head<Panel>& head, const tacho_attention_item& item, Row
     for (int64_t split = item.split_begin; split < item.split_end; ++split) {
         attend_split(head, rows, split, split_states, behind(head, item, rows, split, after));
         for (int64_t row = 0; row < rows.count; ++row) {
-            add_split(head, rows.begin + row, split, split_states[row], totals[row]);
+            add_split(head, head.row(rows.begin + row), split, split_states[row], totals[row]);
         }
     }
     for (int64_t row = 0; row < rows.count; ++row) {
-        finish_row(head, rows.begin + row, totals[row]);
+        finish_row(head, head.row(rows.begin + row), totals[row]);
     }
 }
 
@@ -265,9 +285,9 @@ template <class Panel>
 void merge_tile(const Head<Panel>& head, Rows rows, int64_t splits, const States& partials, const State& total) {
     for (int64_t row = 0; row < rows.count; ++row) {
         for (int64_t split = 0; split < splits; ++split) {
-            add_split(head, rows.begin + row, split, partials[split * rows.count + row], total);
+            add_split(head, head.row(rows.begin + row), split, partials[split * rows.count + row], total);
         }
-        finish_row(head, rows.begin + row, total);
+        finish_row(head, head.row(rows.begin + row), total);
     }
 }
 

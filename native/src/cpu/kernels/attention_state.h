@@ -84,41 +84,57 @@ TACHO_INLINE float cap_scores(const tacho_attention_params& p, int64_t first, in
     return kLog2E;
 }
 
-/* Turns the scores of the keys of a chunk into weights, 2^(score - highest), and brings the row's state to the new
- * highest score. Weights of other keys in the same blocks become 0. */
-TACHO_INLINE void soften(const tacho_attention_params& p, Keys keys, const State& state, float* scores) {
-    const int64_t first = keys.first / kBlockTokens * kBlockTokens;
-    const int64_t last = (keys.last + kBlockTokens - 1) / kBlockTokens * kBlockTokens;
-    const float unit = cap_scores(p, first, last, scores);
-    const auto hide = [&](int64_t at) {
-        store(scores + at, keep_lanes(load(scores + at), keys.first - at, keys.last - at, -__builtin_inff()));
-    };
-    hide(first);
-    hide(last - kBlockTokens);
-    Vec top = broadcast(-__builtin_inff());
-    for (int64_t at = first; at < last; at += kBlockTokens) {
-        top = max(top, load(scores + at));
-    }
-    const float old = state.highest();
-    const float found = max_lane(top) * unit;
-    const float highest = found > old ? found : old;
-    const float origin = origin_of(highest);
-    Vec sum = zero();
-    for (int64_t at = first; at < last; at += kBlockTokens) {
-        const Vec e = exp2(fma(load(scores + at), broadcast(unit), broadcast(-origin)));
-        sum = add(sum, e);
-        store(scores + at, e);
-    }
-    if (found > old) {
-        const Vec factor = exp2(broadcast(old - origin));
-        for (int64_t d = 0; d < state.padded; d += 16) {
-            store(state.out + d, mul(load(state.out + d), factor));
+/* Scores of the keys of a chunk, and what turns them into weights. */
+struct Scores {
+    float* of;
+    Keys keys;
+    int64_t first; /* of the blocks that hold the keys */
+    int64_t last;
+    float unit;    /* log2 e and the scale, if it is not in them already */
+    float highest; /* times the unit */
+
+    /* Scores of other keys in the same blocks become -infinity. */
+    TACHO_INLINE void find_highest(const tacho_attention_params& p, Keys of_chunk, float* scores) {
+        of = scores;
+        keys = of_chunk;
+        first = keys.first / kBlockTokens * kBlockTokens;
+        last = (keys.last + kBlockTokens - 1) / kBlockTokens * kBlockTokens;
+        unit = cap_scores(p, first, last, scores);
+        hide_others(first);
+        hide_others(last - kBlockTokens);
+        Vec top = broadcast(-__builtin_inff());
+        for (int64_t at = first; at < last; at += kBlockTokens) {
+            top = max(top, load(of + at));
         }
-        state.sum() *= first_lane(factor);
-        state.highest() = highest;
+        highest = max_lane(top) * unit;
     }
-    state.sum() += sum_lanes(sum);
-}
+
+    /* Turns them into weights, 2^(score - highest), and brings the row's state to the new highest score. */
+    TACHO_INLINE void soften(const State& state) const {
+        const float old = state.highest();
+        const float origin = origin_of(highest > old ? highest : old);
+        Vec sum = zero();
+        for (int64_t at = first; at < last; at += kBlockTokens) {
+            const Vec e = exp2(fma(load(of + at), broadcast(unit), broadcast(-origin)));
+            sum = add(sum, e);
+            store(of + at, e);
+        }
+        if (highest > old) {
+            const Vec factor = exp2(broadcast(old - origin));
+            for (int64_t d = 0; d < state.padded; d += 16) {
+                store(state.out + d, mul(load(state.out + d), factor));
+            }
+            state.sum() *= first_lane(factor);
+            state.highest() = highest;
+        }
+        state.sum() += sum_lanes(sum);
+    }
+
+private:
+    TACHO_INLINE void hide_others(int64_t at) const {
+        store(of + at, keep_lanes(load(of + at), keys.first - at, keys.last - at, -__builtin_inff()));
+    }
+};
 
 /* state += other. */
 TACHO_INLINE void merge(const State& state, const State& other) {
