@@ -20,12 +20,14 @@ import java.util.stream.Stream;
  * operators have a barrier between them unless the second reads only what the same member wrote in the first. Rows
  * (tokens) are split for what works on whole rows, columns for matmuls and what is done element by element, so that a
  * single token keeps all members busy, in pieces if they wait for memory; no split changes a result. Packed: in the
- * form that the next matmuls read, once for all of them. A single row is normed by every member for itself: they would
- * wait for the one that does it for all. Where kv heads can be shared evenly, a member attends with those that it has
- * written, and packs what they give.
+ * form that the next matmuls read, once for all of them.
+ *
+ * <p>What concerns whole rows every member does for itself if there is a single one, since all would wait for the one
+ * that does it: into a row of its own, or, in the residual stream, the same bytes. Where kv heads can be shared evenly,
+ * a member attends with those that it has written, and packs what they give.
  *
  * <pre>
- *   rows     take sampled tokens, embed, rope angles | barrier, if a single row
+ *   rows     take sampled tokens, embed, rope angles
  *   layer:
  *     rows     norm, packed                      | barrier, unless a single row
  *     columns  query, key, value                 | barrier
@@ -157,8 +159,8 @@ final class LlamaProgram {
 
   private void embed(TeamMember member, MemberState state, StepInputs step) {
     int tokens = step.numTokens();
-    int begin = member.begin(tokens);
-    int end = member.end(tokens);
+    int begin = rowsBegin(member, tokens);
+    int end = rowsEnd(member, tokens);
     step.fillIn(begin, end);
     if (begin < end) {
       kernels.embeddingLookup(
@@ -174,9 +176,6 @@ final class LlamaProgram {
     }
     for (int row = begin; row < end; row++) {
       rope.write(step.position(row), activations.cosSin(), row);
-    }
-    if (isOwn(tokens)) {
-      meet(member, state);
     }
   }
 
@@ -305,10 +304,9 @@ final class LlamaProgram {
 
   private void sample(TeamMember member, MemberState state, StepInputs step) {
     int rows = step.numSampled();
-    boolean own = isOwn(rows);
-    int begin = own ? 0 : member.begin(rows);
-    int end = own ? rows : member.end(rows);
-    MatmulInput last = own ? state.ownRow() : activations.last();
+    int begin = rowsBegin(member, rows);
+    int end = rowsEnd(member, rows);
+    MatmulInput last = isOwn(rows) ? state.ownRow() : activations.last();
     long rowBytes = (long) embedding * Float.BYTES;
     for (int row = begin; row < end; row++) {
       long from = step.sampledRow(row) * rowBytes;
@@ -360,9 +358,17 @@ final class LlamaProgram {
     return (long) row * config.vocabSize();
   }
 
-  /** True if a member has all rows to itself, in an input of its own. */
+  /** True if every member does what concerns whole rows for itself, and has them in an input of its own. */
   private static boolean isOwn(int rows) {
     return rows == 1;
+  }
+
+  private static int rowsBegin(TeamMember member, int rows) {
+    return isOwn(rows) ? 0 : member.begin(rows);
+  }
+
+  private static int rowsEnd(TeamMember member, int rows) {
+    return isOwn(rows) ? rows : member.end(rows);
   }
 
   /** y = norm(x), in the forms in which y will be read: the member's rows, then it waits for the others'. */
@@ -374,16 +380,15 @@ final class LlamaProgram {
       int rows,
       MatmulInput y,
       ActivationFormat[] formats) {
-    boolean own = isOwn(rows);
-    int begin = own ? 0 : member.begin(rows);
-    int end = own ? rows : member.end(rows);
+    int begin = rowsBegin(member, rows);
+    int end = rowsEnd(member, rows);
     if (begin < end) {
       for (ActivationFormat format : formats) {
         kernels.rmsNorm(x, embedding, weight, config.rmsEpsilon(), rows, y.as(format), begin, end, state.worker());
         state.worker().endNanos(Operation.RMS_NORM);
       }
     }
-    if (!own) {
+    if (!isOwn(rows)) {
       meet(member, state);
     }
   }
