@@ -133,6 +133,8 @@ struct ChunkTile {
             }
         }
         if (all.empty()) {
+            values_ahead.fetch_rest();
+            keys_ahead.fetch_rest();
             return;
         }
         alignas(64) float scores[R][kChunkKeys];

@@ -43,6 +43,11 @@ int64_t attention_scratch(int64_t head_dim);
 
 namespace {
 
+/* Sixteen bytes as whole numbers of two, four and eight. */
+typedef uint16_t Words16 __attribute__((vector_size(16)));
+typedef uint32_t Words32 __attribute__((vector_size(16)));
+typedef uint64_t Words64 __attribute__((vector_size(16)));
+
 TACHO_INLINE Bytes16 load_bytes(const void* from) {
     Bytes16 bytes;
     __builtin_memcpy(&bytes, from, sizeof bytes);

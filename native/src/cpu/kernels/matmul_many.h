@@ -283,7 +283,7 @@ void multiply_many(const tacho_matmul_params& p, int64_t begin, int64_t end) {
                     group[i].unpack(from, to, scratch.weights[i]);
                 }
                 const bool last = to == count;
-                const int64_t next_panel = last ? panel + Panel::kGroup : panel;
+                const int64_t next_panel = last && block + 1 == blocks ? panel + Panel::kGroup : panel;
                 const int64_t next_from = last ? 0 : to;
                 const NextRun<Panel> next(p, next_panel, smaller(Panel::kGroup, end - next_panel), next_from,
                                           smaller(next_from + kRun, count));

@@ -11,10 +11,6 @@ namespace tacho {
 namespace TACHO_ISA_NAMESPACE {
 namespace {
 
-typedef uint16_t Words16 __attribute__((vector_size(16)));
-typedef uint32_t Words32 __attribute__((vector_size(16)));
-typedef uint64_t Words64 __attribute__((vector_size(16)));
-
 TACHO_INLINE Bytes16 low_pairs(Words16 a, Words16 b) {
     return Bytes16(__builtin_shuffle(a, b, Words16{0, 8, 1, 9, 2, 10, 3, 11}));
 }

@@ -57,7 +57,6 @@ struct SubQ4_K {
         uint64_t low;
         __builtin_memcpy(&low, min, sizeof low);
         constexpr uint64_t nibbles = 0x0f0f0f0f0f0f0f0f;
-        typedef uint64_t Words64 __attribute__((vector_size(16)));
         const Words64 upper = {low & nibbles, low >> 4 & nibbles};
         return load_bytes(scale_min) >> 6 | Bytes16(upper << 2);
     }

@@ -2,6 +2,7 @@ package dev.tacho.engine.model;
 
 import dev.tacho.engine.kernel.ActivationFormat;
 import dev.tacho.engine.kernel.AttentionShape;
+import dev.tacho.engine.kernel.KernelWorker;
 import dev.tacho.engine.kernel.Kernels;
 import dev.tacho.engine.kernel.KvCacheLayer;
 import dev.tacho.engine.kernel.Operation;
@@ -32,7 +33,7 @@ import java.util.stream.Stream;
  *     rows     norm, packed                      | barrier, unless a single row
  *     columns  query, key, value                 | barrier
  *     heads    rope, write to the KV cache       | barrier, unless heads are shared evenly
- *     items    attention                         | likewise
+ *     items    attention                         | likewise, and what a member's heads give is whole blocks
  *     columns  pack, unless read as floats       | barrier
  *     columns  output projection into hidden     | barrier
  *     rows     norm, packed                      | barrier, unless a single row
@@ -163,6 +164,7 @@ final class LlamaProgram {
     int end = rowsEnd(member, tokens);
     step.fillIn(begin, end);
     if (begin < end) {
+      KernelWorker worker = rowsWorker(state, tokens);
       kernels.embeddingLookup(
           weights.tokenEmbedding(),
           step.tokenIds(),
@@ -171,8 +173,8 @@ final class LlamaProgram {
           embedding,
           begin,
           end,
-          state.worker());
-      state.worker().endNanos(Operation.EMBEDDING_LOOKUP);
+          worker);
+      worker.endNanos(Operation.EMBEDDING_LOOKUP);
     }
     for (int row = begin; row < end; row++) {
       rope.write(step.position(row), activations.cosSin(), row);
@@ -322,6 +324,7 @@ final class LlamaProgram {
     while (share.next()) {
       multiply(state, weights.output(), last, rows, activations.logits(), false, share.first(), share.end());
       foldMaxima(maxima, step, share);
+      state.worker().beginNanos();
     }
     meet(member, state);
     Sampler sampler = state.sampler();
@@ -371,6 +374,10 @@ final class LlamaProgram {
     return isOwn(rows) ? rows : member.end(rows);
   }
 
+  private static KernelWorker rowsWorker(MemberState state, int rows) {
+    return isOwn(rows) ? state.ownRowWorker() : state.worker();
+  }
+
   /** y = norm(x), in the forms in which y will be read: the member's rows, then it waits for the others'. */
   private void norm(
       TeamMember member,
@@ -382,14 +389,17 @@ final class LlamaProgram {
       ActivationFormat[] formats) {
     int begin = rowsBegin(member, rows);
     int end = rowsEnd(member, rows);
+    KernelWorker worker = rowsWorker(state, rows);
     if (begin < end) {
       for (ActivationFormat format : formats) {
-        kernels.rmsNorm(x, embedding, weight, config.rmsEpsilon(), rows, y.as(format), begin, end, state.worker());
-        state.worker().endNanos(Operation.RMS_NORM);
+        kernels.rmsNorm(x, embedding, weight, config.rmsEpsilon(), rows, y.as(format), begin, end, worker);
+        worker.endNanos(Operation.RMS_NORM);
       }
     }
     if (!isOwn(rows)) {
       meet(member, state);
+    } else if (worker != state.worker()) {
+      state.worker().beginNanos();
     }
   }
 

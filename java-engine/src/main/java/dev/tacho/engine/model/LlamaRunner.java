@@ -87,7 +87,8 @@ public final class LlamaRunner implements ModelRunner {
   public static long scratchBytes(ModelConfig config, RunnerLimits limits, Kernels kernels, int teamSize) {
     long worker =
         Math.addExact(
-            kernels.attentionScratchBytes(config.attentionShape()), Activations.ownRowBytes(config, kernels));
+            kernels.attentionScratchBytes(config.attentionShape()) + KernelWorker.MIN_SCRATCH_BYTES,
+            Activations.ownRowBytes(config, kernels));
     long workers = Math.multiplyExact(teamSize, worker);
     long inputs = MAX_IN_FLIGHT * StepInputs.bytes(limits, teamSize, config.attentionShape());
     return Math.addExact(Activations.bytes(config, limits, kernels), Math.addExact(workers, inputs));

@@ -19,6 +19,7 @@ final class MemberState {
   private final Sampler sampler;
   private final RowMaxima maxima;
   private final MatmulInput ownRow;
+  private final KernelWorker ownRowWorker;
   private final WorkShare share;
   private final Range attendedBlocks;
   private final boolean packsItsHeads;
@@ -58,6 +59,7 @@ final class MemberState {
     sampler = new Sampler(config.vocabSize());
     maxima = new RowMaxima((int) (activations.logits().byteSize() / Float.BYTES / config.vocabSize()));
     ownRow = Activations.ownRow(arena, config, kernels);
+    ownRowWorker = member.index() == 0 ? worker : new KernelWorker(arena, 0);
     share = new WorkShare(member);
     attendedBlocks = Range.of(member, blocks(config.queryLength()));
     kvHeads = Range.of(member, config.kvHeads());
@@ -101,6 +103,11 @@ final class MemberState {
   /** A normed row of the member's own, of a step or of its sampled tokens if that is a single one. */
   MatmulInput ownRow() {
     return ownRow;
+  }
+
+  /** For what every member does for its own row: counted of the first member alone, as the work of one. */
+  KernelWorker ownRowWorker() {
+    return ownRowWorker;
   }
 
   /** The member's part of the columns of matmuls. */

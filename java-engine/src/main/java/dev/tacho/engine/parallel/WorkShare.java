@@ -4,7 +4,7 @@ package dev.tacho.engine.parallel;
  * One member's part of the items of an operator, piece by piece. Members that wait for the same memory do not get the
  * same part of its speed, so with equal shares one would wait for the other at the next barrier. The first half of a
  * member's equal share is its own; the second halves of all are cut into pieces that whoever comes first takes, each
- * half as long as the one before, so that all end within a short piece of each other.
+ * half as long as the one before but for the last, so that all end within a short piece of each other.
  *
  * <pre>
  *   share.begin(items, true);

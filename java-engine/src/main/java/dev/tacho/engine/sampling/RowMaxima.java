@@ -6,7 +6,8 @@ import java.lang.foreign.ValueLayout;
 /**
  * The largest logit of each row of a step, as far as it has been looked at: columns are folded in piece by piece, by
  * several members each into its own, whose results are then merged. In which order and by whom does not change a
- * result. A NaN counts as minus infinity. One thread at a time; allocates nothing after it was made.
+ * result. A NaN counts as minus infinity. A row by one thread at a time, others may be at other rows; allocates nothing
+ * after it was made.
  */
 public final class RowMaxima {
   private final float[] values;

@@ -257,7 +257,7 @@ class LlamaRunnerTest {
   void countersGrowByTheWorkOfTheShapesWhateverTheThreads() {
     for (int threads : new int[] {1, 2, 3}) {
       try (ModelRig rig = rig(TestKernels.scalar(), ModelRig.Shape.f32(threads))) {
-        rig.add("only", PROMPT, 1);
+        rig.add("only", PROMPT, 2);
         rig.step();
         long perToken =
             2L * TinyModel.LAYERS * TinyModel.EMBEDDING * (64 + 32 + 32 + 64 + 3 * TinyModel.FEED_FORWARD);
@@ -268,7 +268,14 @@ class LlamaRunnerTest {
         assertThat(rig.runner().counters(Operation.ATTENTION).flops())
             .isEqualTo(TinyModel.LAYERS * 4 * keys * TinyModel.HEADS * TinyModel.HEAD_DIM);
         assertThat(rig.runner().counters(Operation.EMBEDDING_LOOKUP).flops()).isZero();
-        assertThat(rig.runner().counters(Operation.RMS_NORM).calls()).isPositive();
+        long norm = 4L * TinyModel.EMBEDDING;
+        long norms = 2L * TinyModel.LAYERS;
+        assertThat(rig.runner().counters(Operation.RMS_NORM).flops()).isEqualTo(norm * (norms * 20 + 1));
+        rig.step();
+        assertThat(rig.runner().counters(Operation.RMS_NORM).flops())
+            .as("a single row, which every member norms for itself").isEqualTo(norm * (norms * 21 + 2));
+        assertThat(rig.runner().counters(Operation.EMBEDDING_LOOKUP).writeBytes())
+            .isEqualTo(21L * TinyModel.EMBEDDING * Float.BYTES);
       }
     }
   }

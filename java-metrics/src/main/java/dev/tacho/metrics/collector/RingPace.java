@@ -40,7 +40,8 @@ final class RingPace {
   }
 
   /**
-   * The rest until the next turn, from what was written since the last one, whoever has read it meanwhile.
+   * The rest until the next turn, from what was written since the last one, whoever has read it meanwhile; the
+   * shortest while more than half of the first segment is unread, as records wait for others.
    *
    * @param now monotonic
    * @return nanoseconds, from {@link #SHORTEST_NANOS} to {@link #LONGEST_NANOS}
@@ -50,6 +51,9 @@ final class RingPace {
     long passed = now - nanos;
     tail += written;
     nanos = now;
+    if (ring.tailAcquire() - ring.headAcquire() > ring.firstBytes() / 2) {
+      return SHORTEST_NANOS;
+    }
     if (written == 0) {
       return LONGEST_NANOS;
     }

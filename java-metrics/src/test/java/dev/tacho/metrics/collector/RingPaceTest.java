@@ -74,6 +74,16 @@ class RingPaceTest {
   }
 
   @Test
+  void whatIsLeftUnreadShortensTheRest() {
+    steps(240);
+    assertThat(pace.restNanos(10_000_000_000L)).as("511 thousand bytes").isEqualTo(RingPace.LONGEST_NANOS);
+    steps(10);
+    assertThat(pace.restNanos(20_000_000_000L)).as("532 thousand bytes").isEqualTo(RingPace.SHORTEST_NANOS);
+    read();
+    assertThat(pace.restNanos(30_000_000_000L)).isEqualTo(RingPace.LONGEST_NANOS);
+  }
+
+  @Test
   void aSmallRingRestsLessThanALargeOne() {
     EventRing small = new EventRing(1 << 16, EventRing.DEFAULT_MAX_BYTES, SegmentSource.OFF_HEAP);
     EventWriter output = EventWriter.into(small);
