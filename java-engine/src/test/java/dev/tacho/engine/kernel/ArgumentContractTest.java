@@ -54,7 +54,8 @@ class ArgumentContractTest {
     MemorySegment v = bench.arena.allocate(cacheBytes, 64);
     cache = new KvCacheLayer(DType.F16, 4, 2, 16, k, v);
     shape = new AttentionShape(4, 2, 16, 0.25f, 0, 0, null);
-    batch = new AttentionBatch(bench.arena, 2, M, 2, 2, shape);
+    // Three workers, who cannot share two heads: so there are partials.
+    batch = new AttentionBatch(bench.arena, 2, M, 2, 3, shape);
     batch.clear();
     batch.addSequence(M, 20);
     batch.setBlock(0, 0, 1);
@@ -289,10 +290,10 @@ class ArgumentContractTest {
     refused("item 0 has splits [0, 2) of 1 and no partials", () -> attention(shape, bench.worker, 2));
     batch.items().setAtIndex(JAVA_INT, 5, 1);
     batch.items().setAtIndex(JAVA_INT, 6, 27);
-    refused("item 0 has 6 partials from 27 of 8 and ticket 0 of 8", () -> attention(shape, bench.worker, 2));
+    refused("item 0 has 6 partials from 27 of 8 and ticket 0 of 12", () -> attention(shape, bench.worker, 2));
     batch.items().setAtIndex(JAVA_INT, 6, 0);
-    batch.items().setAtIndex(JAVA_INT, 7, 8);
-    refused("item 0 has 6 partials from 0 of 8 and ticket 8 of 8", () -> attention(shape, bench.worker, 2));
+    batch.items().setAtIndex(JAVA_INT, 7, 12);
+    refused("item 0 has 6 partials from 0 of 8 and ticket 12 of 12", () -> attention(shape, bench.worker, 2));
     batch.items().setAtIndex(JAVA_INT, 6, -1);
     batch.items().setAtIndex(JAVA_INT, 3, 4);
     refused("item 0 has queries [0, 4) of 3", () -> attention(shape, bench.worker, 2));
