@@ -31,7 +31,8 @@ import picocli.CommandLine.Spec;
       "  prefill         a prompt of --prompt tokens, until its first token is there",
       "  decode          --decode tokens one after the other, behind a prompt of --depth tokens",
       "  batched_decode  the same for --batch sequences side by side, their tokens added up",
-      "Each test is run for three seconds before it counts, so that the JIT compiler has done its work.",
+      "Each test is run for --warm seconds before it counts, so that the JIT compiler has done its work: also on what",
+      "runs but once a step.",
       "A figure is the median of --repeat runs, its spread (largest - smallest) / median.",
       "Then, from one more run of each test, how the time divides among the operators, and how near each comes to its",
       "limit: the peak of matrix products in the model's type, or that of reading memory, measured right before.",
@@ -73,6 +74,12 @@ final class BenchCommand implements Callable<Integer> {
   @Option(names = "--repeat", paramLabel = "N", description = "runs of each test (default ${DEFAULT-VALUE})")
   private int repeat = 5;
 
+  @Option(
+      names = "--warm",
+      paramLabel = "SECONDS",
+      description = "for which a test is run before it counts, at least once (default ${DEFAULT-VALUE})")
+  private int warm = 10;
+
   @Option(names = "--json", description = "print one JSON object a test and operator instead of the tables")
   private boolean json;
 
@@ -88,6 +95,7 @@ final class BenchCommand implements Callable<Integer> {
     check("--decode", decode, 0, Integer.MAX_VALUE);
     check("--depth", depth, 1, Integer.MAX_VALUE);
     check("--repeat", repeat, 1, 1_000);
+    check("--warm", warm, 0, 3_600);
     batch.forEach(sequences -> check("--batch", sequences, 1, 128));
     if (prompt == 0 && decode == 0) {
       throw new ParameterException(spec.commandLine(), "--prompt and --decode are both 0: no test is left");
@@ -104,7 +112,7 @@ final class BenchCommand implements Callable<Integer> {
     EngineConfig config = EngineOptions.config(spec.commandLine().getParseResult(), environment(longest));
     PrintWriter out = spec.commandLine().getOut();
     try (Engine engine = Engine.open(config)) {
-      EngineBench bench = new EngineBench(engine, repeat, this::progress);
+      EngineBench bench = new EngineBench(engine, warm, repeat, this::progress);
       if (!json) {
         out.printf(
             Locale.ROOT,

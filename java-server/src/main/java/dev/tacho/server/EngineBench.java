@@ -24,20 +24,23 @@ final class EngineBench {
   private static final long PROMPT_SEED = 20_260_101;
 
   private static final String PREFILL = "prefill";
-  private static final long WARMING_NANOS = 3_000_000_000L;
+  private static final long SECOND_NANOS = 1_000_000_000;
 
   private final Engine engine;
+  private final long warmingNanos;
   private final int repeat;
   private final Consumer<String> progress;
   private final Random random = new Random(PROMPT_SEED);
 
   /**
    * @param engine idle, of nobody else's use
+   * @param warmingSeconds for which each test is run before it counts
    * @param repeat runs of each test
    * @param progress gets a line before each run
    */
-  EngineBench(Engine engine, int repeat, Consumer<String> progress) {
+  EngineBench(Engine engine, int warmingSeconds, int repeat, Consumer<String> progress) {
     this.engine = engine;
+    warmingNanos = warmingSeconds * SECOND_NANOS;
     this.repeat = repeat;
     this.progress = progress;
   }
@@ -123,7 +126,7 @@ final class EngineBench {
 
   private BenchResult measure(String name, int batch, Test test) {
     progress.accept(name + " of " + batch + ": warming up");
-    long end = System.nanoTime() + WARMING_NANOS;
+    long end = System.nanoTime() + warmingNanos;
     do {
       double _ = test.run();
     } while (System.nanoTime() - end < 0);

@@ -221,7 +221,7 @@ class CommandLineTest {
     Result result =
         tacho(
             "bench", "--model", BundledModel.FILE.toString(), "--prompt", "20", "--decode", "3", "--depth", "5",
-            "--batch", "1,4", "--repeat", "2", "--threads", "1", "--json", "--plot", plot.toString());
+            "--batch", "1,4", "--repeat", "2", "--warm", "1", "--threads", "1", "--json", "--plot", plot.toString());
     assertThat(result.code()).isZero();
     List<String> lines = result.out().lines().toList();
     String[] tests = {"prefill", "decode", "batched_decode"};
@@ -252,7 +252,7 @@ class CommandLineTest {
   @ParameterizedTest
   @ValueSource(
       strings = {
-        "--prompt=-1", "--decode=-1", "--repeat=0", "--batch=1,0", "--batch=129", "--depth=2147483647",
+        "--prompt=-1", "--decode=-1", "--repeat=0", "--warm=-1", "--batch=1,0", "--batch=129", "--depth=2147483647",
         "--plot=no/such.svg"
       })
   void benchRefusesSizesOutOfRange(String option) {
@@ -267,7 +267,7 @@ class CommandLineTest {
     Result result =
         tacho(
             "bench", "--model", BundledModel.FILE.toString(), "--prompt", prompt, "--decode", decode, "--depth", "5",
-            "--batch", "1", "--repeat", "1", "--threads", "1", "--json");
+            "--batch", "1", "--repeat", "1", "--warm", "0", "--threads", "1", "--json");
     assertThat(result.code()).isZero();
     Set<String> tests = new TreeSet<>();
     for (String line : result.out().lines().toList()) {
