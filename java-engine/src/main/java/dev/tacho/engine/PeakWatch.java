@@ -116,14 +116,15 @@ final class PeakWatch implements Runnable {
 
   /** Waits until nothing has run for long enough; false at the end. */
   private boolean awaitIdle() throws InterruptedException {
-    long pause = idleTime.toNanos() / LOOKS;
+    long whileIdle = idleTime.toNanos() / LOOKS;
+    long pause = whileIdle;
     int looks = 0;
     while (looks < LOOKS) {
       if (end.await(pause, TimeUnit.NANOSECONDS)) {
         return false;
       }
       looks = idle.getAsBoolean() ? looks + 1 : 0;
-      pause = looks == 0 ? BUSY_IDLE_TIMES * idleTime.toNanos() : idleTime.toNanos() / LOOKS;
+      pause = looks == 0 ? BUSY_IDLE_TIMES * idleTime.toNanos() : whileIdle;
     }
     return true;
   }

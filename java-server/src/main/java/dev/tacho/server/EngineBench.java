@@ -12,6 +12,7 @@ import java.time.Duration;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -24,7 +25,6 @@ final class EngineBench {
   private static final long PROMPT_SEED = 20_260_101;
 
   private static final String PREFILL = "prefill";
-  private static final long SECOND_NANOS = 1_000_000_000;
 
   private final Engine engine;
   private final long warmingNanos;
@@ -40,7 +40,7 @@ final class EngineBench {
    */
   EngineBench(Engine engine, int warmingSeconds, int repeat, Consumer<String> progress) {
     this.engine = engine;
-    warmingNanos = warmingSeconds * SECOND_NANOS;
+    warmingNanos = TimeUnit.SECONDS.toNanos(warmingSeconds);
     this.repeat = repeat;
     this.progress = progress;
   }

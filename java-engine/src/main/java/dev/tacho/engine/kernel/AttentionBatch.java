@@ -186,16 +186,10 @@ public final class AttentionBatch {
         total += tileCost(s, q) * numKvHeads;
       }
     }
-    if (sharesHeads()) {
-      for (int head = 0; head < numKvHeads; head++) {
-        for (int s = 0; s < numSequences; s++) {
-          addTiles(s, head, total);
-        }
-      }
-    } else {
+    for (int head = 0; head < numKvHeads; head++) {
       for (int s = 0; s < numSequences; s++) {
-        for (int head = 0; head < numKvHeads; head++) {
-          addTiles(s, head, total);
+        for (int q = 0; q < queryCount(s); q += TILE_QUERIES) {
+          addTile(s, head, q, total);
         }
       }
     }
@@ -207,12 +201,6 @@ public final class AttentionBatch {
    */
   public boolean sharesHeads() {
     return sharesHeads(numKvHeads, workers);
-  }
-
-  private void addTiles(int sequence, int head, long total) {
-    for (int q = 0; q < queryCount(sequence); q += TILE_QUERIES) {
-      addTile(sequence, head, q, total);
-    }
   }
 
   private int tileEnd(int sequence, int query) {

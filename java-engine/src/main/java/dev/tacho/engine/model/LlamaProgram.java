@@ -73,6 +73,7 @@ final class LlamaProgram {
   private final int queryGroups;
   private final int keyValueGroups;
   private final int vocabularyGroups;
+  private final boolean sharesQueryBlocks;
 
   /**
    * @param weights of the model
@@ -98,6 +99,7 @@ final class LlamaProgram {
     queryGroups = MemberState.groups(queryLength);
     keyValueGroups = MemberState.groups(keyValueLength);
     vocabularyGroups = MemberState.groups(config.vocabSize());
+    sharesQueryBlocks = queryLength % (teamSize * Kernels.ACTIVATION_BLOCK) == 0;
     attentionFormats = new ActivationFormat[config.layers()][];
     feedForwardFormats = new ActivationFormat[config.layers()][];
     for (int i = 0; i < config.layers(); i++) {
@@ -189,7 +191,7 @@ final class LlamaProgram {
       ActivationFormat[] formats,
       KvCacheLayer layerCache) {
     int tokens = step.numTokens();
-    MatmulInput normed = isOwn(tokens) ? state.ownRow() : activations.normed();
+    MatmulInput normed = rowsInput(state, tokens, activations.normed());
     norm(member, state, activations.hidden(), layer.attentionNorm(), tokens, normed, formats);
     int keys = queryGroups + keyValueGroups;
     WorkShare share = state.share();
@@ -223,7 +225,7 @@ final class LlamaProgram {
     }
     ActivationFormat format = format(layer.attentionOutput());
     if (format != ActivationFormat.FLOAT32) {
-      if (!(ownHeads && state.packsItsHeads())) {
+      if (!(ownHeads && sharesQueryBlocks)) {
         meet(member, state);
       }
       pack(state, activations.attended(), format, tokens, state.attendedBlocks());
@@ -276,7 +278,7 @@ final class LlamaProgram {
   private void feedForward(
       TeamMember member, MemberState state, StepInputs step, LayerWeights layer, ActivationFormat[] formats) {
     int tokens = step.numTokens();
-    MatmulInput normed = isOwn(tokens) ? state.ownRow() : activations.normed();
+    MatmulInput normed = rowsInput(state, tokens, activations.normed());
     norm(member, state, activations.hidden(), layer.feedForwardNorm(), tokens, normed, formats);
     ActivationFormat format = format(layer.down());
     WorkShare share = state.share();
@@ -308,7 +310,7 @@ final class LlamaProgram {
     int rows = step.numSampled();
     int begin = rowsBegin(member, rows);
     int end = rowsEnd(member, rows);
-    MatmulInput last = isOwn(rows) ? state.ownRow() : activations.last();
+    MatmulInput last = rowsInput(state, rows, activations.last());
     long rowBytes = (long) embedding * Float.BYTES;
     for (int row = begin; row < end; row++) {
       long from = step.sampledRow(row) * rowBytes;
@@ -372,6 +374,10 @@ final class LlamaProgram {
 
   private static int rowsEnd(TeamMember member, int rows) {
     return isOwn(rows) ? rows : member.end(rows);
+  }
+
+  private static MatmulInput rowsInput(MemberState state, int rows, MatmulInput shared) {
+    return isOwn(rows) ? state.ownRow() : shared;
   }
 
   private static KernelWorker rowsWorker(MemberState state, int rows) {

@@ -22,7 +22,6 @@ final class MemberState {
   private final KernelWorker ownRowWorker;
   private final WorkShare share;
   private final Range attendedBlocks;
-  private final boolean packsItsHeads;
   private final Range kvHeads;
   private final MemorySegment queryHeads;
   private final MemorySegment keyHeads;
@@ -64,9 +63,6 @@ final class MemberState {
     attendedBlocks = Range.of(member, blocks(config.queryLength()));
     kvHeads = Range.of(member, config.kvHeads());
     int queriesPerKey = config.heads() / config.kvHeads();
-    packsItsHeads =
-        config.kvHeads() % member.size() == 0
-            && config.queryLength() / member.size() % Kernels.ACTIVATION_BLOCK == 0;
     queryHeads = fromColumn(activations.query(), kvHeads.begin() * queriesPerKey * config.headDim());
     keyHeads = fromColumn(activations.key(), kvHeads.begin() * config.headDim());
   }
@@ -118,11 +114,6 @@ final class MemberState {
   /** The member's blocks of columns of what attention gives. */
   Range attendedBlocks() {
     return attendedBlocks;
-  }
-
-  /** True if those blocks are what the query heads of the member's own kv heads give. */
-  boolean packsItsHeads() {
-    return packsItsHeads;
   }
 
   /** The member's kv heads; the query heads that read them are its own too. */

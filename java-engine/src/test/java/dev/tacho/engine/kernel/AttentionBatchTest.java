@@ -23,6 +23,17 @@ class AttentionBatchTest {
     return batch;
   }
 
+  /** Prefills and decodes, of short and long contexts. */
+  private static void planAnyStep(AttentionBatch batch, Random random) {
+    batch.clear();
+    int sequences = 1 + random.nextInt(MAX_SEQUENCES);
+    for (int s = 0; s < sequences; s++) {
+      int queries = random.nextBoolean() ? 1 : 1 + random.nextInt(MAX_TOKENS / MAX_SEQUENCES);
+      batch.addSequence(queries, queries + random.nextInt(random.nextBoolean() ? 100 : 9000));
+    }
+    batch.plan();
+  }
+
   /** Keys times queries of an item, the edge of the causal triangle apart. */
   private static long work(AttentionBatch batch, int item) {
     int sequence = batch.itemSequence(item);
@@ -76,13 +87,7 @@ class AttentionBatchTest {
     int group = 1 + random.nextInt(4);
     AttentionBatch batch = batch(workers, 2, group);
     for (int step = 0; step < 3; step++) {
-      batch.clear();
-      int sequences = 1 + random.nextInt(MAX_SEQUENCES);
-      for (int s = 0; s < sequences; s++) {
-        int queries = random.nextBoolean() ? 1 : 1 + random.nextInt(MAX_TOKENS / MAX_SEQUENCES);
-        batch.addSequence(queries, queries + random.nextInt(random.nextBoolean() ? 100 : 9000));
-      }
-      batch.plan();
+      planAnyStep(batch, random);
       boolean[] rows = new boolean[batch.numPartials()];
       int item = 0;
       while (item < batch.numItems()) {
@@ -125,13 +130,7 @@ class AttentionBatchTest {
     int headsOfWorker = 1 + random.nextInt(3);
     AttentionBatch batch = batch(workers, workers * headsOfWorker, 1 + random.nextInt(4));
     for (int step = 0; step < 5; step++) {
-      batch.clear();
-      int sequences = 1 + random.nextInt(MAX_SEQUENCES);
-      for (int s = 0; s < sequences; s++) {
-        int queries = random.nextBoolean() ? 1 : 1 + random.nextInt(MAX_TOKENS / MAX_SEQUENCES);
-        batch.addSequence(queries, queries + random.nextInt(random.nextBoolean() ? 100 : 9000));
-      }
-      batch.plan();
+      planAnyStep(batch, random);
       assertThat(batch.sharesHeads()).isTrue();
       for (int worker = 0; worker < workers; worker++) {
         assertThat(batch.begin(worker)).isLessThan(batch.end(worker));

@@ -51,7 +51,7 @@ final class RingPace {
     long passed = now - nanos;
     tail += written;
     nanos = now;
-    if (ring.tailAcquire() - ring.headAcquire() > ring.firstBytes() / 2) {
+    if (tail - ring.headAcquire() > ring.firstBytes() / 2) {
       return SHORTEST_NANOS;
     }
     if (written == 0) {
