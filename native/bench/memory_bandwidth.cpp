@@ -5,7 +5,7 @@
  *   usage: tacho_memory_bandwidth THREADS
  *
  * Each thread, on a processor of its own, reads its part of a buffer beyond the caches, again and again for 0.2 s.
- * Prints the median of the passes in GB/s.
+ * Prints the median of the passes in GB/s, of the faster way to read.
  */
 #include <sys/mman.h>
 
@@ -38,15 +38,19 @@ int measure(int threads) {
     Team team(threads);
     /* Written, as pages that never were share one page of zeros. */
     team.run([&](int thread, auto) { std::memset(parts + part * thread, 1, static_cast<size_t>(part)); });
-    std::vector<double> rates;
+    double best = 0;
     std::atomic<uint64_t> kept{0};
-    for (int64_t left = kNanos; left > 0;) {
-        const int64_t nanos = team.run([&](int thread, auto) { kept ^= read_all(parts + part * thread, part); });
-        rates.push_back(static_cast<double>(bytes) / static_cast<double>(nanos));
-        left -= nanos;
+    for (int way = 0; way < kWays; ++way) {
+        std::vector<double> rates;
+        for (int64_t left = kNanos / kWays; left > 0;) {
+            const int64_t nanos = team.run([&](int thread, auto) { kept ^= read_all(parts + part * thread, part, way); });
+            rates.push_back(static_cast<double>(bytes) / static_cast<double>(nanos));
+            left -= nanos;
+        }
+        std::sort(rates.begin(), rates.end());
+        best = std::max(best, rates[rates.size() / 2]);
     }
-    std::sort(rates.begin(), rates.end());
-    std::printf("%.2f\n", rates[rates.size() / 2]);
+    std::printf("%.2f\n", best);
     return 0;
 }
 

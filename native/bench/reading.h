@@ -60,11 +60,20 @@ private:
     std::atomic<int64_t> arrived_{0};
 };
 
+/* Ways to read: as the processor fetches by itself, or with requests so many bytes ahead. Which is faster depends on it:
+ * Zen 4 needs none, Sapphire Rapids gives a third more with them. */
+constexpr int kWays = 2;
+constexpr int64_t kBytesAhead = 4096;
+
 /* Reads a range; the result only keeps the loop. */
-inline uint64_t read_all(const uint8_t* from, int64_t bytes) {
+inline uint64_t read_all(const uint8_t* from, int64_t bytes, int way) {
     uint64_t sums[16] = {};
     const auto* words = reinterpret_cast<const uint64_t*>(from);
     for (int64_t i = 0; i + 16 <= bytes / 8; i += 16) {
+        if (way == 1) {
+            __builtin_prefetch(words + i + kBytesAhead / 8);
+            __builtin_prefetch(words + i + kBytesAhead / 8 + 8);
+        }
         for (int j = 0; j < 16; ++j) {
             sums[j] ^= words[i + j];
         }

@@ -48,6 +48,7 @@ extern "C" {
 #define TACHO_ISA_AVX512 3 /* AVX-512 F, BW, VL, DQ */
 #define TACHO_ISA_AVX512_VNNI 4
 #define TACHO_ISA_AVX512_BF16 5 /* VNNI too */
+#define TACHO_ISA_AMX 6 /* AMX tiles, int8 and BF16; AVX-512 VNNI and BF16 too */
 
 /* Element types, with GGUF's numbers. A Q8_0 block is 34 bytes (f16 scale, 32 int8), a Q4_0 block 18 bytes
  * (f16 scale, 16 bytes: low nibbles elements 0..15, high nibbles 16..31, value = (nibble - 8) * scale). A Q4_K block is
@@ -104,7 +105,8 @@ TACHO_API const char* tacho_status_string(int32_t status);
 TACHO_API int32_t tacho_last_error(char* buffer, int64_t capacity_bytes);
 
 /* Resolves a limit to an instruction set of this CPU: `max_isa` is "scalar", "avx2", "avx512", "avx512_vnni",
- * "avx512_bf16", or NULL or "" for no limit. An unknown word is TACHO_EINVAL; a known one that the CPU lacks gives the best below it. */
+ * "avx512_bf16", "amx", or NULL or "" for no limit. An unknown word is TACHO_EINVAL; a known one that the CPU lacks gives
+ * the best below it. */
 TACHO_API int32_t tacho_isa_resolve(const char* max_isa, int32_t* isa);
 
 /* TACHO_OK if kernels of `isa` can run here, else TACHO_EUNSUPPORTED with the missing CPU features in the detail. */

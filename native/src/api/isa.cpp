@@ -21,11 +21,11 @@ void list_features(const char* const* features, char* text, size_t capacity) {
 }
 
 int32_t resolve(const char* origin, const char* word, const KernelTable** table) {
-    int32_t limit = TACHO_ISA_AVX512_BF16;
+    int32_t limit = TACHO_ISA_AMX;
     if (word != nullptr && word[0] != '\0') {
         limit = isa_number(word);
         if (limit == 0) {
-            return fail(TACHO_EINVAL, "%s is \"%.64s\", must be scalar, avx2, avx512, avx512_vnni or avx512_bf16",
+            return fail(TACHO_EINVAL, "%s is \"%.64s\", must be scalar, avx2, avx512, avx512_vnni, avx512_bf16 or amx",
                         origin, word);
         }
     }
@@ -54,7 +54,7 @@ int32_t select_kernels(int32_t isa, const KernelTable** table) {
     }
     const char* name = isa_name(isa);
     if (name == nullptr) {
-        return fail(TACHO_EINVAL, "isa is %d, must be a TACHO_ISA_* number (0 to %d)", isa, TACHO_ISA_AVX512_BF16);
+        return fail(TACHO_EINVAL, "isa is %d, must be a TACHO_ISA_* number (0 to %d)", isa, TACHO_ISA_AMX);
     }
     *table = find_kernels(isa);
     if (*table == nullptr) {

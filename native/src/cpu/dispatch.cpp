@@ -1,5 +1,8 @@
 #include "cpu/dispatch.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <cstring>
 
 namespace tacho {
@@ -23,9 +26,10 @@ constexpr Name kNames[] = {
     {"avx512", TACHO_ISA_AVX512},
     {"avx512_vnni", TACHO_ISA_AVX512_VNNI},
     {"avx512_bf16", TACHO_ISA_AVX512_BF16},
+    {"amx", TACHO_ISA_AMX},
 };
 
-constexpr int kMaxFeatures = 10;
+constexpr int kMaxFeatures = 14;
 
 /* The features that one instruction set lacks here. */
 struct Features {
@@ -39,6 +43,15 @@ struct Features {
     }
 };
 
+#if TACHO_X86_64
+/* Linux gives a process the state of tiles, 8 KiB a thread that uses them, when it asks for it. */
+bool may_use_tiles() {
+    constexpr long kRequestPermission = 0x1023; /* ARCH_REQ_XCOMP_PERM of <asm/prctl.h>, which older headers lack */
+    constexpr long kTileData = 18;              /* the XSAVE component of the tiles' data */
+    return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+#endif
+
 /* What this CPU and its operating system offer, asked once. */
 struct Cpu {
     Features scalar = {};
@@ -46,6 +59,7 @@ struct Cpu {
     Features avx512 = {};
     Features avx512_vnni = {};
     Features avx512_bf16 = {};
+    Features amx = {};
 
     Cpu() {
 #if TACHO_X86_64
@@ -62,11 +76,19 @@ struct Cpu {
         avx512_vnni.need(__builtin_cpu_supports("avx512vnni"), "avx512vnni");
         avx512_bf16 = avx512_vnni;
         avx512_bf16.need(__builtin_cpu_supports("avx512bf16"), "avx512bf16");
+        amx = avx512_bf16;
+        amx.need(__builtin_cpu_supports("amx-tile"), "amx_tile");
+        amx.need(__builtin_cpu_supports("amx-int8"), "amx_int8");
+        amx.need(__builtin_cpu_supports("amx-bf16"), "amx_bf16");
+        if (__builtin_cpu_supports("amx-tile")) {
+            amx.need(may_use_tiles(), "the system's permission for AMX tiles");
+        }
 #else
         avx2.need(false, "an x86-64 CPU");
         avx512 = avx2;
         avx512_vnni = avx2;
         avx512_bf16 = avx2;
+        amx = avx2;
 #endif
     }
 };
@@ -103,6 +125,8 @@ const char* const* missing_features(int32_t isa) {
             return kCpu.avx512_vnni.missing;
         case TACHO_ISA_AVX512_BF16:
             return kCpu.avx512_bf16.missing;
+        case TACHO_ISA_AMX:
+            return kCpu.amx.missing;
         default:
             return kCpu.scalar.missing;
     }

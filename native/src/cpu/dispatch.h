@@ -8,7 +8,7 @@
 
 namespace tacho {
 
-/* Number of the instruction set called `name` (scalar, avx2, avx512, avx512_vnni, avx512_bf16; built or not), 0 for an unknown word. */
+/* Number of the instruction set called `name` (scalar, avx2, avx512, avx512_vnni, avx512_bf16, amx; built or not), 0 for an unknown word. */
 int32_t isa_number(const char* name);
 
 /* Name of an instruction set, nullptr for an unknown number and for TACHO_ISA_AUTO. */

@@ -14,7 +14,8 @@ TEST(LibraryTest, InstructionSetsOfThisCpu) {
         ran += " " + isa_name(isa);
     }
     RecordProperty("instruction_sets", ran);
-    for (int32_t isa : {TACHO_ISA_AVX2, TACHO_ISA_AVX512, TACHO_ISA_AVX512_VNNI, TACHO_ISA_AVX512_BF16}) {
+    for (int32_t isa : {TACHO_ISA_AVX2, TACHO_ISA_AVX512, TACHO_ISA_AVX512_VNNI, TACHO_ISA_AVX512_BF16,
+                        TACHO_ISA_AMX}) {
         if (tacho_isa_check(isa) != TACHO_OK) {
             std::printf("[ not here ] %s\n", last_error().c_str());
         }
@@ -71,7 +72,7 @@ TEST(LibraryTest, ResolvesALimitToAnInstructionSet) {
         ASSERT_EQ(TACHO_OK, tacho_isa_resolve(isa_name(limit).c_str(), &isa));
         EXPECT_EQ(limit, isa);
     }
-    ASSERT_EQ(TACHO_OK, tacho_isa_resolve("avx512_bf16", &isa));
+    ASSERT_EQ(TACHO_OK, tacho_isa_resolve("amx", &isa));
     EXPECT_EQ(isas.back(), isa) << "what the CPU lacks gives the best below it";
 }
 
@@ -82,7 +83,7 @@ TEST(LibraryTest, AnUnknownInstructionSetIsRefusedWithItsName) {
     EXPECT_NE(std::string::npos, last_error().find("avx1024")) << last_error();
     EXPECT_EQ(TACHO_EINVAL, tacho_isa_resolve("AVX2", &isa));
     EXPECT_EQ(TACHO_EINVAL, tacho_isa_resolve("scalar", nullptr));
-    EXPECT_EQ(TACHO_EINVAL, tacho_isa_check(6));
+    EXPECT_EQ(TACHO_EINVAL, tacho_isa_check(7));
     EXPECT_EQ(TACHO_EINVAL, tacho_isa_check(-1));
     EXPECT_NE(std::string::npos, last_error().find("-1")) << last_error();
 }

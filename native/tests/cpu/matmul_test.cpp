@@ -123,7 +123,7 @@ TEST_P(MatmulTest, RowsAreTheSameInBatchesOfEverySize) {
             p.y = alone.row(i);
             run(tacho_matmul, p, 0, product.groups());
         }
-        for (int64_t m : {2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 23, 24, 25, 95, 96, 97, 127, 128, 511, 512, 513}) {
+        for (int64_t m : {2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 16, 17, 23, 24, 25, 47, 48, 49, 95, 96, 97, 127, 128, 511, 512, 513}) {
             Matrix y(m, 20, 20);
             p.m = m;
             p.x = product.packed.row(0);
@@ -407,8 +407,8 @@ private:
                 for (int64_t row = 0; row < n_; ++row) {
                     const int64_t k = k_ - m + i;
                     const uint16_t bits = bits_[static_cast<size_t>(row * k_ + k)];
-                    /* vdpbf16ps takes a denormal for 0. */
-                    const bool lost = isa == TACHO_ISA_AVX512_BF16 && (bits & 0x7f80) == 0;
+                    /* vdpbf16ps and tdpbf16ps take a denormal for 0. */
+                    const bool lost = isa >= TACHO_ISA_AVX512_BF16 && (bits & 0x7f80) == 0;
                     ASSERT_EQ(lost ? 0 : bfloat_value(bits), static_cast<double>(y.at(i, row)))
                         << row << ", " << k << " of " << m << " rows";
                 }
@@ -442,6 +442,54 @@ TEST_P(MatmulTest, BFloatsKeepAllTheirBits) {
 }
 
 /* A panel has room for 47 exceptions at k = 512; one more makes it plain. */
+/* Operands, products and sums that are denormals, or nearly: they are flushed in one way or in none, whatever the number of
+ * rows. */
+TEST_P(MatmulTest, TinyBFloatsAreSummedAlikeInBatchesOfEverySize) {
+    Numbers numbers(seed());
+    const int64_t n = 40;
+    const int64_t k = 256 * numbers.between(0, 2) + numbers.between(1, 70);
+    std::vector<uint16_t> bits(static_cast<size_t>(n * k));
+    const auto tiny = [&] {
+        const double sizes[] = {1, 0x1p-63, 0x1p-64, 0x1p-70, 0x1p-127, 0x1p-130};
+        return numbers.normal() * sizes[numbers.between(0, 5)];
+    };
+    for (uint16_t& value : bits) {
+        value = nearest_bfloat(tiny() * 0x1p-20);
+    }
+    const PackedWeight weight(isa(), TACHO_DTYPE_BF16, n, k, reinterpret_cast<const uint8_t*>(bits.data()));
+    const int64_t most = 70;
+    const Matrix x(most, k, k);
+    for (int64_t i = 0; i < most; ++i) {
+        for (int64_t j = 0; j < k; ++j) {
+            x.at(i, j) = static_cast<float>(tiny() * 0x1p-43);
+        }
+    }
+    const PackedRows packed(isa(), TACHO_DTYPE_BF16, x);
+    auto p = make<tacho_matmul_params>(isa());
+    p.dtype = TACHO_DTYPE_BF16;
+    p.n = p.ldy = n;
+    p.k = k;
+    p.x_row_bytes = packed.row_bytes();
+    p.w = weight.data();
+    const Matrix alone(most, n, n);
+    p.m = 1;
+    for (int64_t i = 0; i < most; ++i) {
+        p.x = packed.row(i);
+        p.y = alone.row(i);
+        run(tacho_matmul, p, 0, (n + 15) / 16);
+    }
+    for (int64_t m : {2, 3, 4, 5, 15, 16, 17, 31, 33, 70}) {
+        const Matrix y(m, n, n);
+        p.m = m;
+        p.x = packed.row(0);
+        p.y = y.data();
+        run(tacho_matmul, p, 0, (n + 15) / 16);
+        for (int64_t i = 0; i < m; ++i) {
+            ASSERT_TRUE(y.same_row(i, alone, i)) << "row " << i << " of " << m << ", k " << k;
+        }
+    }
+}
+
 TEST_P(MatmulTest, BFloatsKeepTheirBitsWhereExceptionsAbound) {
     Numbers numbers(seed());
     for (int64_t exceptions : {46, 47, 48, 49, 3000}) {

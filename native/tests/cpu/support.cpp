@@ -19,6 +19,8 @@ std::string isa_name(int32_t isa) {
             return "avx512_vnni";
         case TACHO_ISA_AVX512_BF16:
             return "avx512_bf16";
+        case TACHO_ISA_AMX:
+            return "amx";
         default:
             return "isa" + std::to_string(isa);
     }
@@ -26,7 +28,8 @@ std::string isa_name(int32_t isa) {
 
 std::vector<int32_t> runnable_isas() {
     std::vector<int32_t> isas;
-    for (int32_t isa : {TACHO_ISA_SCALAR, TACHO_ISA_AVX2, TACHO_ISA_AVX512, TACHO_ISA_AVX512_VNNI, TACHO_ISA_AVX512_BF16}) {
+    for (int32_t isa : {TACHO_ISA_SCALAR, TACHO_ISA_AVX2, TACHO_ISA_AVX512, TACHO_ISA_AVX512_VNNI,
+                        TACHO_ISA_AVX512_BF16, TACHO_ISA_AMX}) {
         if (tacho_isa_check(isa) == TACHO_OK) {
             isas.push_back(isa);
         }

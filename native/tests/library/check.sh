@@ -4,7 +4,7 @@
 #   check.sh glibc OBJDUMP LIBRARY CEILING        no glibc symbol is newer than CEILING; prints the newest
 #   check.sh symbols OBJDUMP LIBRARY              symbols of every function for profiles, but no lines of source
 #   check.sh weak NM OBJECT...                    no weak symbols: the linker may keep one copy for all CPUs
-#   check.sh avx OBJDUMP OBJECT...                no VEX or EVEX instruction
+#   check.sh above ISA OBJDUMP OBJECT...          no instruction that an instruction set lacks and a later one has
 set -eu
 check=$1
 tool=$2
@@ -39,8 +39,23 @@ weak)
     [ -z "$found" ] || { printf '%s\n' "$found"; exit 1; }
     printf 'none in %s objects\n' "$#"
     ;;
-avx)
-    found=$("$tool" -d --no-show-raw-insn "$@" | grep -E '[%]?[yz]mm[0-9]|[[:space:]]v[a-z0-9]+[[:space:]]' || true)
+above)
+    isa=$tool
+    tool=$1
+    shift
+    tiles='tile|[[:space:]]tdp|%tmm'
+    bfloats="v(dpbf16|cvtne2?ps2?bf16)|$tiles"
+    vnni="vpdp(busd|wssd)|$bfloats"
+    case $isa in
+    scalar) lacks='[yz]mm[0-9]|[[:space:]]v[a-z0-9]+[[:space:]]' ;;
+    avx2) lacks="%zmm|%k[0-7]|%[xy]mm(1[6-9]|2[0-9]|3[01])|$vnni" ;;
+    avx512) lacks=$vnni ;;
+    avx512_vnni) lacks=$bfloats ;;
+    avx512_bf16) lacks=$tiles ;;
+    *) echo "check.sh: above $isa there is nothing" >&2; exit 2 ;;
+    esac
+    found=$("$tool" -d --no-show-raw-insn "$@" | cut -f2- | grep -v '^[0-9a-f]* <' | grep -v '^/' |
+        sed 's/<.*>//' | grep -E "$lacks" || true)
     [ -z "$found" ] || { printf '%s\n' "$found" | head -n 20; exit 1; }
     printf 'none in %s objects\n' "$#"
     ;;

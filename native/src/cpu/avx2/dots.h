@@ -7,6 +7,7 @@
 
 #define TACHO_BFLOAT_PRODUCTS 0
 #define TACHO_UNPACKS_WEIGHTS 1
+#define TACHO_TILE_PRODUCTS 0
 
 namespace tacho {
 namespace TACHO_ISA_NAMESPACE {
@@ -145,6 +146,11 @@ TACHO_INLINE Vec second_floats(const Ints& pairs) {
             _mm256_castsi256_ps(_mm256_and_si256(pairs.high, upper))};
 }
 /* sum = start + codes * x */
+template <int>
+TACHO_INLINE Ints code_bytes(const Ints& codes) {
+    return codes;
+}
+
 TACHO_INLINE void first_dot_unsigned(Ints& sum, const Ints& codes, const void* x, const void* start) {
     __asm__ volatile(
         "vpbroadcastd %4, %%ymm14\n\t"

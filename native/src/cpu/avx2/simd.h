@@ -23,6 +23,7 @@ struct Vec {
 constexpr int kFloatRows = 6;
 constexpr bool kConvertsRuns = false;
 constexpr bool kFollowsStreams = false;
+constexpr int64_t kWeightsAhead = 0;
 constexpr int tile_panels(int rows) {
     return rows == 1 ? 4 : rows == 2 ? 2 : 1;
 }

@@ -20,6 +20,11 @@
  *   first_floats, ..second_..  of 16 pairs
  *   dot_bfloats                sum += products of 16 pairs with one of x; only with TACHO_BFLOAT_PRODUCTS
  *
+ * With TACHO_UNPACKS_WEIGHTS or TACHO_TILE_PRODUCTS (products of whole registers of tiles, tiles.h):
+ *
+ *   code_bytes<z>              unsigned codes with the offset z as unpacked products take them: here signed, less z; with
+ *                              AVX2 as they are
+ *
  * With TACHO_UNPACKS_WEIGHTS also what unpacked.h needs:
  *
  *   first_dot_unsigned         the same as dot_unsigned with a sum that starts here, at 0 or at a pair for all outputs
@@ -37,6 +42,11 @@
 #include "simd.h"
 
 #define TACHO_UNPACKS_WEIGHTS 0
+#if defined(__AMX_INT8__)
+#define TACHO_TILE_PRODUCTS 1
+#else
+#define TACHO_TILE_PRODUCTS 0
+#endif
 
 namespace tacho {
 namespace TACHO_ISA_NAMESPACE {
@@ -155,6 +165,11 @@ TACHO_INLINE void code_sums(const int8_t* codes, int32_t (&first)[2], int32_t (&
 
 TACHO_INLINE void store_ints(uint8_t* to, const Ints& v) {
     _mm512_store_si512(to, v);
+}
+
+template <int offset>
+TACHO_INLINE Ints code_bytes(Ints codes) {
+    return _mm512_sub_epi8(codes, _mm512_set1_epi8(static_cast<char>(offset)));
 }
 
 using ByteTable = __m512i;

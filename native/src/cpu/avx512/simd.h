@@ -21,6 +21,9 @@
  *   kFollowsStreams       whether the processor fetches what is read from end to end by itself, as fast as memory gives:
  *                         then a matmul of one row does without requests of its own. On Zen 4 it does (measured with
  *                         bench/weight_bandwidth), on Zen 3, for which AVX2 stands, requests win
+ *   kWeightsAhead           how many bytes ahead a matmul asks for weights of integer codes, of any type and number of
+ *                           rows; 0 where each has its own. With AMX, which stands for Intel's processors since Sapphire
+ *                           Rapids: a row of Q4_0 27 in place of 19 GB/s, of Q8_0 33 in place of 27
  */
 #ifndef TACHO_CPU_SIMD_H
 #define TACHO_CPU_SIMD_H
@@ -30,7 +33,11 @@
 
 #include "cpu/kernels/elements.h"
 
-#if defined(__AVX512BF16__)
+#if defined(__AMX_INT8__)
+#define TACHO_ISA_NAMESPACE amx
+#define TACHO_ISA_NUMBER TACHO_ISA_AMX
+#define TACHO_ISA_WORD "amx"
+#elif defined(__AVX512BF16__)
 #define TACHO_ISA_NAMESPACE avx512_bf16
 #define TACHO_ISA_NUMBER TACHO_ISA_AVX512_BF16
 #define TACHO_ISA_WORD "avx512_bf16"
@@ -52,7 +59,13 @@ using Vec = __m512;
 
 constexpr int kFloatRows = 8;
 constexpr bool kConvertsRuns = true;
+#if defined(__AMX_INT8__)
+constexpr bool kFollowsStreams = false;
+constexpr int64_t kWeightsAhead = 4096;
+#else
 constexpr bool kFollowsStreams = true;
+constexpr int64_t kWeightsAhead = 0;
+#endif
 constexpr int tile_panels(int rows) {
     return rows <= 3 ? 4 : 2;
 }

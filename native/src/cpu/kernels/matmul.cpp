@@ -5,6 +5,7 @@
  * times as much at k = 4096.
  */
 #include "matmul_many.h"
+#include "tiled_bfloats.h"
 
 namespace tacho {
 namespace TACHO_ISA_NAMESPACE {
@@ -171,10 +172,20 @@ void multiply(const tacho_matmul_params& p, int64_t begin, int64_t end) {
 }
 
 void multiply_bfloats(const tacho_matmul_params& p, int64_t begin, int64_t end) {
+#if TACHO_TILE_PRODUCTS
+    if (p.m > kTileRows) {
+        return ManyTiledRows::multiply(p, begin, end);
+    }
+    if (p.m > RowsWithoutTiles::kRows) {
+        return FewTiledRows::multiply(p, begin, end);
+    }
+    RowsWithoutTiles::multiply(p, begin, end);
+#else
     if (p.m >= kManyBFloatRows) {
         return multiply_many<UnpackedBFloats>(p, begin, end);
     }
     multiply_tiles<BFloatTile>(p, begin, end);
+#endif
 }
 
 }  // namespace

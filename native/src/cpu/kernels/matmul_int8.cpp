@@ -4,6 +4,7 @@
  * of k.
  */
 #include "matmul.h"
+#include "tiled_codes.h"
 #include "unpacked.h"
 
 namespace tacho {
@@ -275,7 +276,8 @@ struct IntTile {
             tile.x[r] = blocks_of(static_cast<const Block*>(nullptr), x_row(p, row + r), p.k);
         }
         tile.sums.reset();
-        constexpr auto ahead = static_cast<int>(bytes_ahead(static_cast<const Unit*>(nullptr), R));
+        constexpr int64_t by_type = bytes_ahead(static_cast<const Unit*>(nullptr), R);
+        constexpr auto ahead = static_cast<int>(kWeightsAhead != 0 ? kWeightsAhead : by_type);
         constexpr int blocks_of_unit = Unit::kElements / kQuantBlock;
         const int64_t blocks = p.k / kQuantBlock;
         for (int64_t block = 0; block < blocks; ++block) {
@@ -308,7 +310,11 @@ struct IntTile {
 
 template <class Unit>
 void multiply(const tacho_matmul_params& p, int64_t begin, int64_t end) {
-#if TACHO_UNPACKS_WEIGHTS
+#if TACHO_TILE_PRODUCTS
+    if (p.m >= kLeastTiledRows) {
+        return TiledCodes<Unit>::multiply(p, begin, end);
+    }
+#elif TACHO_UNPACKS_WEIGHTS
     if (p.m >= Unpacked<Unit>::kFrom) {
         return multiply_unpacked<Unit>(p, begin, end);
     }

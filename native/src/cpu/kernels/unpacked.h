@@ -13,6 +13,8 @@
 
 #if TACHO_UNPACKS_WEIGHTS
 
+#include "code_block.h"
+
 namespace tacho {
 namespace TACHO_ISA_NAMESPACE {
 namespace {
@@ -90,15 +92,6 @@ struct Unpacked<UnitQ8_0> {
     }
 };
 
-/* Unpacks a block of nibbles. */
-TACHO_INLINE void unpack_nibbles(const uint8_t* block, uint8_t* codes) {
-    for (int64_t j = 0; j < 4; ++j) {
-        const Ints bytes = load_codes(block + j * 64);
-        store_ints(codes + j * 128, low_nibbles(bytes));
-        store_ints(codes + j * 128 + 64, high_nibbles(bytes));
-    }
-}
-
 /*
  * ints = codes of 4 * steps k times activations from k = from. first(sum, codes, x) gives a row the sum of the first four
  * k, with what the sum starts at.
@@ -119,19 +112,10 @@ TACHO_INLINE void sum_products(Ints (&ints)[R], const uint8_t* codes, const Acti
 }
 
 template <>
-struct Unpacked<UnitQ4_0> {
+struct Unpacked<UnitQ4_0> : CodeBlock<UnitQ4_0> {
     static constexpr int64_t kFrom = 24;
     static constexpr int64_t kBlocks = 32;
     static constexpr int kRows = 6;
-
-    alignas(64) uint8_t codes[kQuantBlock * kPanelRows];
-    float scale[kPanelRows];
-
-    TACHO_INLINE void set(const UnitQ4_0* panel, int64_t block) {
-        const UnitQ4_0& unit = panel[block / 2];
-        unpack_nibbles(unit.codes[block % 2], codes);
-        store(scale, load(unit.scale[block % 2]));
-    }
 
     template <int R>
     TACHO_INLINE void multiply(const ActivationBlock* const (&x)[R], float* sums) const {
@@ -139,26 +123,15 @@ struct Unpacked<UnitQ4_0> {
         sum_products<8>(ints, codes, x, 0, [](Ints& sum, const Ints& four, const ActivationBlock& block) {
             first_dot_unsigned(sum, four, block.codes, &block.start_8);
         });
-        add_scaled<true>(sums, ints, scale, x);
+        add_scaled<true>(sums, ints, scale[0], x);
     }
 };
 
 template <>
-struct Unpacked<UnitQ4_K> {
+struct Unpacked<UnitQ4_K> : CodeBlock<UnitQ4_K> {
     static constexpr int64_t kFrom = 9;
     static constexpr int64_t kBlocks = 32;
     static constexpr int kRows = 6;
-
-    alignas(64) uint8_t codes[kQuantBlock * kPanelRows];
-    float scale[kPanelRows];
-    float min[kPanelRows];
-
-    TACHO_INLINE void set(const UnitQ4_K* panel, int64_t block) {
-        const UnitQ4_K& unit = panel[block / 8];
-        unpack_nibbles(unit.codes[block % 8], codes);
-        store(scale, mul(load(unit.scale), uint8_floats(unit.sub[block % 8].scales())));
-        store(min, mul(load(unit.min), uint8_floats(unit.sub[block % 8].mins())));
-    }
 
     template <int R>
     TACHO_INLINE void multiply(const ActivationBlock* const (&x)[R], float* sums) const {
@@ -171,36 +144,16 @@ struct Unpacked<UnitQ4_K> {
             const Vec whole = to_floats(finish_unsigned(ints[r]));
             float* sum = sums + r * kPanelRows;
             const Vec less = fma(load(min), broadcast(x[r]->negative_sum), load(sum));
-            store(sum, fma(whole, mul(load(scale), broadcast(x[r]->scale)), less));
+            store(sum, fma(whole, mul(load(scale[0]), broadcast(x[r]->scale)), less));
         }
     }
 };
 
 template <>
-struct Unpacked<UnitQ6_K> {
+struct Unpacked<UnitQ6_K> : CodeBlock<UnitQ6_K> {
     static constexpr int64_t kFrom = 5;
     static constexpr int64_t kBlocks = 32;
     static constexpr int kRows = 6;
-
-    alignas(64) uint8_t codes[kQuantBlock * kPanelRows];
-    float scale[2][kPanelRows];
-
-    TACHO_INLINE void set(const UnitQ6_K* panel, int64_t block) {
-        const UnitQ6_K& unit = panel[block / 8];
-        const auto& part = unit.part[block % 8 / 2];
-        const auto& from = part.block[block % 2];
-        for (int64_t half = 0; half < 2; ++half) {
-            const Ints high = load_codes(from.high + half * 64);
-            const Ints first = load_codes(from.codes + half * 128);
-            const Ints second = load_codes(from.codes + half * 128 + 64);
-            uint8_t* to = codes + half * 256;
-            store_ints(to, with_high_bits<0>(low_nibbles(first), high));
-            store_ints(to + 64, with_high_bits<2>(high_nibbles(first), high));
-            store_ints(to + 128, with_high_bits<4>(low_nibbles(second), high));
-            store_ints(to + 192, with_high_bits<6>(high_nibbles(second), high));
-            store(scale[half], mul(load(unit.scale), load_int8(part.sub_scale[block % 2 * 2 + half])));
-        }
-    }
 
     template <int R>
     TACHO_INLINE void multiply(const ActivationBlock* const (&x)[R], float* sums) const {

@@ -6,6 +6,7 @@
 
 #define TACHO_BFLOAT_PRODUCTS 0
 #define TACHO_UNPACKS_WEIGHTS 0
+#define TACHO_TILE_PRODUCTS 0
 
 namespace tacho {
 namespace TACHO_ISA_NAMESPACE {

@@ -24,6 +24,7 @@ struct Vec {
 constexpr int kFloatRows = 4;
 constexpr bool kConvertsRuns = false;
 constexpr bool kFollowsStreams = false;
+constexpr int64_t kWeightsAhead = 0;
 constexpr int tile_panels(int) {
     return 1;
 }

@@ -31,7 +31,8 @@ final class DoctorCommand implements Callable<Integer> {
 
   /** CPU features that kernels ask for. */
   private static final Set<String> FEATURES =
-      Set.of("avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_vnni", "avx512_bf16");
+      Set.of("avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_vnni", "avx512_bf16",
+          "amx_tile", "amx_int8", "amx_bf16");
 
   @Spec private CommandSpec spec;
 

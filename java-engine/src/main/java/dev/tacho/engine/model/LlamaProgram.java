@@ -48,8 +48,11 @@ import java.util.stream.Stream;
  * members take those when they begin. They allocate nothing after their first step.
  */
 final class LlamaProgram {
-  /** Beyond so many rows matmuls compute more than they wait for memory. */
-  private static final int MAX_ROWS_IN_PIECES = 32;
+  /** Beyond so many rows matmuls compute more than they wait for memory, and unpack for many groups at a time. */
+  private static final int MAX_ROWS_IN_SMALL_PIECES = 32;
+
+  /** Groups of columns of a piece of a matmul of more rows than that. */
+  private static final int GROUPS_OF_MANY_ROWS = 16;
 
   private static final int GROUPS_OF_A_BLOCK = Kernels.ACTIVATION_BLOCK / Kernels.ROW_GROUP;
 
@@ -195,7 +198,7 @@ final class LlamaProgram {
     norm(member, state, activations.hidden(), layer.attentionNorm(), tokens, normed, formats);
     int keys = queryGroups + keyValueGroups;
     WorkShare share = state.share();
-    share.begin(keys + keyValueGroups, inPieces(tokens));
+    share.begin(keys + keyValueGroups, leastGroups(tokens));
     while (share.next()) {
       project(state, layer.query(), normed, tokens, activations.query(), share, 0, queryGroups);
       project(state, layer.key(), normed, tokens, activations.key(), share, queryGroups, keyValueGroups);
@@ -282,7 +285,7 @@ final class LlamaProgram {
     norm(member, state, activations.hidden(), layer.feedForwardNorm(), tokens, normed, formats);
     ActivationFormat format = format(layer.down());
     WorkShare share = state.share();
-    share.begin(MemberState.blocks(feedForward), inPieces(tokens));
+    share.begin(MemberState.blocks(feedForward), Math.max(1, leastGroups(tokens) / GROUPS_OF_A_BLOCK));
     while (share.next()) {
       // Whole blocks of packed activations, so that who has computed them can pack them.
       int begin = Math.min(share.first() * GROUPS_OF_A_BLOCK, feedForwardGroups);
@@ -322,7 +325,7 @@ final class LlamaProgram {
       maxima.clear(row);
     }
     WorkShare share = state.share();
-    share.begin(vocabularyGroups, inPieces(rows));
+    share.begin(vocabularyGroups, leastGroups(rows));
     while (share.next()) {
       multiply(state, weights.output(), last, rows, activations.logits(), false, share.first(), share.end());
       foldMaxima(maxima, step, share);
@@ -436,15 +439,15 @@ final class LlamaProgram {
   /** The member's columns of hidden += projection(x). */
   private void addProjection(MemberState state, Projection projection, MatmulInput x, int rows) {
     WorkShare share = state.share();
-    share.begin(embeddingGroups, inPieces(rows));
+    share.begin(embeddingGroups, leastGroups(rows));
     while (share.next()) {
       multiply(state, projection, x, rows, activations.hidden(), true, share.first(), share.end());
     }
   }
 
-  /** True if a matmul of so many rows waits for its weights, which come to one member faster than to another. */
-  private static boolean inPieces(int rows) {
-    return rows <= MAX_ROWS_IN_PIECES;
+  /** Groups that a piece of a matmul of so many rows has at least. */
+  private static int leastGroups(int rows) {
+    return rows <= MAX_ROWS_IN_SMALL_PIECES ? 1 : GROUPS_OF_MANY_ROWS;
   }
 
   /** Some groups of columns of a projection. */

@@ -7,7 +7,7 @@ package dev.tacho.engine.parallel;
  * half as long as the one before but for the last, so that all end within a short piece of each other.
  *
  * <pre>
- *   share.begin(items, true);
+ *   share.begin(items, 1);
  *   while (share.next()) { work on [share.first(), share.end()) }
  *   member.barrier();
  * </pre>
@@ -21,6 +21,7 @@ public final class WorkShare {
 
   private final TeamMember member;
   private int items;
+  private int leastPiece;
   private boolean cut;
   private boolean begun;
   private int first;
@@ -35,11 +36,12 @@ public final class WorkShare {
    * Begins with an operator.
    *
    * @param count its items
-   * @param inPieces false if the equal share is taken as a whole
+   * @param least items of a piece, if the half has as many; the last piece may have up to twice as many and one
    */
-  public void begin(int count, boolean inPieces) {
+  public void begin(int count, int least) {
     items = count;
-    cut = inPieces && member.size() > 1;
+    leastPiece = least;
+    cut = member.size() > 1;
     begun = false;
   }
 
@@ -89,6 +91,11 @@ public final class WorkShare {
   /** Where a piece of a second half begins; the last ends with the half. */
   private int border(int index, int piece) {
     int last = member.share(items, index + 1);
-    return piece == PIECES ? last : last - ((last - middle(index)) >> piece);
+    int middle = middle(index);
+    int left = (last - middle) >> piece;
+    if (piece == 0) {
+      return middle;
+    }
+    return piece == PIECES || left < leastPiece ? last : last - left;
   }
 }

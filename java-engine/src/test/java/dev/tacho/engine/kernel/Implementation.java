@@ -78,6 +78,17 @@ public enum Implementation {
     String missing() {
       return NativeInstructionSets.missing(InstructionSet.AVX512_BF16);
     }
+  },
+  NATIVE_AMX {
+    @Override
+    public Kernels open() {
+      return NativeInstructionSets.open(InstructionSet.AMX);
+    }
+
+    @Override
+    String missing() {
+      return NativeInstructionSets.missing(InstructionSet.AMX);
+    }
   };
 
   /** The kernels; what must be there and is not fails the test. */

@@ -2,19 +2,21 @@ package dev.tacho.engine.parallel;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.atomic.AtomicIntegerArray;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.CsvSource;
 
 @Timeout(60)
 class WorkShareTest {
   private static final int MOST_ITEMS = 70;
 
   @ParameterizedTest
-  @ValueSource(ints = {1, 2, 3, 5})
-  void everyItemIsTakenOnceAndTheNumberOfPiecesIsAlwaysTheSame(int size) {
+  @CsvSource({"1, 1", "2, 1", "3, 1", "5, 1", "2, 4", "3, 16", "2, 100"})
+  void everyItemIsTakenOnceAndTheNumberOfPiecesIsAlwaysTheSame(int size, int least) {
     int[] before = new int[MOST_ITEMS + 1];
     for (int round = 0; round < 20; round++) {
       AtomicIntegerArray taken = new AtomicIntegerArray((MOST_ITEMS + 1) * MOST_ITEMS);
@@ -24,7 +26,7 @@ class WorkShareTest {
             member -> {
               WorkShare share = new WorkShare(member);
               for (int items = 0; items <= MOST_ITEMS; items++) {
-                share.begin(items, true);
+                share.begin(items, least);
                 while (share.next()) {
                   assertThat(share.first()).isLessThan(share.end());
                   pieces.getAndIncrement(items);
@@ -60,7 +62,7 @@ class WorkShareTest {
               member.barrier();
               return;
             }
-            share.begin(160, true);
+            share.begin(160, 1);
             while (share.next()) {
               done[1] += share.end() - share.first();
             }
@@ -73,41 +75,35 @@ class WorkShareTest {
 
   @Test
   void piecesGetShorterSoThatAllEndTogether() {
-    int[] lengths = new int[18];
+    assertThat(lengthsOfPieces(1))
+        .as("its own half, then by turns of both second halves")
+        .containsExactly(256, 128, 128, 64, 64, 32, 32, 16, 16, 8, 8, 4, 4, 2, 2, 2, 2);
+  }
+
+  @Test
+  void noPieceIsShorterThanTheLeast() {
+    assertThat(lengthsOfPieces(64)).containsExactly(256, 128, 128, 64, 64, 64, 64);
+    assertThat(lengthsOfPieces(65)).containsExactly(256, 128, 128, 128, 128);
+    assertThat(lengthsOfPieces(300)).as("a half that is shorter").containsExactly(256, 256, 256);
+  }
+
+  /** Of 1,024 items, which one of two members takes all but the first half of the other. */
+  private static List<Integer> lengthsOfPieces(int least) {
+    List<Integer> lengths = new ArrayList<>();
     try (WorkerTeam team = new WorkerTeam("share", 2)) {
       team.launch(
           member -> {
             WorkShare share = new WorkShare(member);
             if (member.index() == 0) {
-              share.begin(1024, true);
-              for (int i = 0; share.next(); i++) {
-                lengths[i] = share.end() - share.first();
+              share.begin(1024, least);
+              while (share.next()) {
+                lengths.add(share.end() - share.first());
               }
             }
             member.barrier();
           });
       team.await();
     }
-    assertThat(lengths)
-        .as("its own half, then by turns of both second halves")
-        .containsExactly(256, 128, 128, 64, 64, 32, 32, 16, 16, 8, 8, 4, 4, 2, 2, 2, 2, 0);
-  }
-
-  @Test
-  void aWholeShareIsTheEqualOne() {
-    try (WorkerTeam team = new WorkerTeam("share", 2)) {
-      int[] borders = new int[4];
-      team.launch(
-          member -> {
-            WorkShare share = new WorkShare(member);
-            share.begin(7, false);
-            assertThat(share.next()).isTrue();
-            borders[2 * member.index()] = share.first();
-            borders[2 * member.index() + 1] = share.end();
-            assertThat(share.next()).isFalse();
-          });
-      team.await();
-      assertThat(borders).containsExactly(0, 3, 3, 7);
-    }
+    return lengths;
   }
 }

@@ -15,7 +15,9 @@ public enum InstructionSet {
   /** The same and VNNI. */
   AVX512_VNNI(NativeAbi.ISA_AVX512_VNNI),
   /** The same, VNNI and BF16. */
-  AVX512_BF16(NativeAbi.ISA_AVX512_BF16);
+  AVX512_BF16(NativeAbi.ISA_AVX512_BF16),
+  /** The same and AMX: products of tiles of int8 and of BF16. */
+  AMX(NativeAbi.ISA_AMX);
 
   private final int id;
 

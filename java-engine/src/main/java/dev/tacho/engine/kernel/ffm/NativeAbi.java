@@ -29,6 +29,7 @@ final class NativeAbi {
   static final int ISA_AVX512 = 3;
   static final int ISA_AVX512_VNNI = 4;
   static final int ISA_AVX512_BF16 = 5;
+  static final int ISA_AMX = 6;
 
   static final int ROPE_ADJACENT = 0;
   static final int ROPE_HALVES = 1;

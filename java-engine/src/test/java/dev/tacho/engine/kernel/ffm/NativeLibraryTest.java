@@ -148,12 +148,12 @@ class NativeLibraryTest {
     assertThat(found).isInstanceOf(KernelProvider.Ready.class);
     assertThat(((KernelProvider.Ready) found).kernels().description())
         .startsWith("native scalar (tacho ")
-        .contains("isa: scalar avx2 avx512 avx512_vnni avx512_bf16");
+        .contains("isa: scalar avx2 avx512 avx512_vnni avx512_bf16 amx");
   }
 
   @Test
   void theLimitOnInstructionSetsHolds() {
-    for (String word : List.of("scalar", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "")) {
+    for (String word : List.of("scalar", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx", "")) {
       assertThat(new NativeKernelProvider(word).find())
           .isInstanceOfSatisfying(
               KernelProvider.Ready.class,
@@ -172,7 +172,7 @@ class NativeLibraryTest {
     assertThatThrownBy(() -> new NativeKernelProvider("avx1024").find())
         .isInstanceOf(UnsupportedException.class)
         .hasMessage(
-            "TACHO_MAX_ISA=avx1024 is not supported: it must be scalar, avx2, avx512, avx512_vnni or avx512_bf16, "
-                + "or not set");
+            "TACHO_MAX_ISA=avx1024 is not supported: it must be scalar, avx2, avx512, avx512_vnni, avx512_bf16 or "
+                + "amx, or not set");
   }
 }
