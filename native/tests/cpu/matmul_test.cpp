@@ -113,7 +113,7 @@ TEST_P(MatmulTest, RowsDependNeitherOnTheBatchNorOnTheSplit) {
 TEST_P(MatmulTest, RowsAreTheSameInBatchesOfEverySize) {
     Numbers numbers(seed());
     for (int32_t dtype : kWeightDtypes) {
-        const Product product(isa(), dtype, numbers, 513, 20, 1280, false);
+        const Product product(isa(), dtype, numbers, 513, 20, 768, false);
         Matrix alone(513, 20, 20);
         tacho_matmul_params p = product.params;
         p.m = 1;
